@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// The objects of libibverbs behind their public structs: the ibv_ struct stands first, ours behind it, so the program's
+// pointer is our pointer. The doors (verbs_exports.cpp, verbs_ops.cpp) convert results to the shapes of the man pages
+// and do nothing else; what a call does is here. Thread-safe, as libibverbs is (ibv_* man pages; docs/THREADS.md).
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "queue/result.h"
+
+namespace nicless::provider {
+
+using queue::Result;
+
+// Protection domains: ibv_alloc_pd(3). EBUSY while anything belongs to it.
+Result<ibv_pd*> alloc_pd(ibv_context* context);
+Result<void> dealloc_pd(ibv_pd* pd);
+
+// Memory regions: ibv_reg_mr(3).
+Result<ibv_mr*> reg_mr(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova, unsigned access);
+Result<void> dereg_mr(ibv_mr* mr);
+
+// Completion channels and queues: ibv_create_comp_channel(3), ibv_create_cq(3), ibv_get_cq_event(3).
+Result<ibv_comp_channel*> create_comp_channel(ibv_context* context);
+Result<void> destroy_comp_channel(ibv_comp_channel* channel);
+Result<ibv_cq*> create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channel, int comp_vector);
+Result<void> resize_cq(ibv_cq* cq, int cqe);
+Result<void> destroy_cq(ibv_cq* cq);  // waits for unacknowledged events
+int poll_cq(ibv_cq* cq, int count, ibv_wc* wc);
+Result<void> req_notify_cq(ibv_cq* cq, bool solicited_only);
+Result<ibv_cq*> wait_cq_event(ibv_comp_channel* channel);
+void ack_cq_events(ibv_cq* cq, unsigned count);
+
+// Shared receive queues: ibv_create_srq(3).
+Result<ibv_srq*> create_srq(ibv_pd* pd, ibv_srq_init_attr* attr);  // writes back what it got
+Result<void> modify_srq(ibv_srq* srq, const ibv_srq_attr* attr, int mask);
+Result<void> query_srq(ibv_srq* srq, ibv_srq_attr* attr);
+Result<void> destroy_srq(ibv_srq* srq);
+Result<void> post_srq_recv(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
+
+// Queue pairs: ibv_create_qp(3), ibv_create_qp_ex(3), ibv_modify_qp(3), ibv_query_qp(3), ibv_post_send(3),
+// ibv_post_recv(3).
+Result<ibv_qp*> create_qp(ibv_pd* pd, ibv_qp_init_attr* attr);  // writes back the capacities it got
+Result<ibv_qp*> create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr);
+Result<void> modify_qp(ibv_qp* qp, const ibv_qp_attr* attr, int mask);
+Result<void> query_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init_attr);
+Result<void> destroy_qp(ibv_qp* qp);
+Result<void> post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad_wr);
+Result<void> post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
+
+// Address handles: ibv_create_ah(3). Not usable before UD queue pairs exist; the handle itself is real.
+Result<ibv_ah*> create_ah(ibv_pd* pd, const ibv_ah_attr* attr);
+Result<void> destroy_ah(ibv_ah* ah);
+
+// Asynchronous events: ibv_get_async_event(3).
+Result<void> wait_async_event(ibv_context* context, ibv_async_event* event);
+void ack_async_event(ibv_async_event* event);
+
+}  // namespace nicless::provider

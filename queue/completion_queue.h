@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// A completion queue: completions in the order they were made, polled as ibv_wc. See ibv_poll_cq(3),
+// ibv_req_notify_cq(3), ibv_resize_cq(3); IBTA 11.4.2. Thread-safe: any port's holder pushes, any thread polls.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "queue/async_events.h"
+#include "queue/completion.h"
+#include "queue/completion_channel.h"
+#include "queue/mutex.h"
+#include "queue/result.h"
+
+namespace nicless::queue {
+
+inline constexpr std::uint32_t kCqeMax = 4194303;  // device limit, the one mlx5 reports
+
+class CompletionQueue {
+ public:
+  // handle: the ibv_cq that events name. channel may be null.
+  CompletionQueue(std::uint32_t capacity, CompletionChannel* channel, AsyncEvents& async_events, void* handle);
+  ~CompletionQueue();  // forgets events of this CQ that nobody took
+  CompletionQueue(const CompletionQueue&) = delete;
+  CompletionQueue& operator=(const CompletionQueue&) = delete;
+
+  // A completion that does not fit is lost, as on hardware: the CQ is overrun for good, one CQ_ERR event is raised,
+  // and poll fails from then on. IBTA 11.6.3.1.
+  void push(const Completion& completion) EXCLUDES(mutex_);
+
+  // Up to out.size() completions, oldest first; -1 once overrun.
+  int poll(std::span<ibv_wc> out) EXCLUDES(mutex_);
+  bool empty() const EXCLUDES(mutex_);
+
+  // One event for the next completion pushed; with solicited_only, for the next that is solicited or in error.
+  // Completions already waiting raise none. Arming for all overrides arming for solicited ones.
+  void arm(bool solicited_only) EXCLUDES(mutex_);
+
+  std::uint32_t capacity() const EXCLUDES(mutex_);
+  // EINVAL: fewer than the completions that wait in it, or 0, or above kCqeMax.
+  Result<void> resize(std::uint32_t capacity) EXCLUDES(mutex_);
+
+  // Removes what belongs to a queue that is going away, without giving its room back.
+  void purge(const Credit& credit) EXCLUDES(mutex_);
+  // Removes completions of one queue pair (those that came from an SRQ give the SRQ its room back).
+  void purge(Qpn qpn) EXCLUDES(mutex_);
+
+ private:
+  enum class Armed : std::uint8_t { No, Solicited, All };
+  CompletionChannel* const channel_;
+  AsyncEvents& async_events_;
+  void* const handle_;
+  mutable Mutex mutex_;
+  std::deque<Completion> completions_ GUARDED_BY(mutex_);
+  std::uint32_t capacity_ GUARDED_BY(mutex_);
+  Armed armed_ GUARDED_BY(mutex_) = Armed::No;
+  bool overrun_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace nicless::queue

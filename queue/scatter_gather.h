@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// SgCursor: a scatter-gather list resolved once against the region table, then read or written at any offset.
+// Port-bound: the pointers it holds are good while the port's lock is held, and refreshed when a region was removed in
+// between. IBTA 10.7.3.1 (gather and scatter).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "queue/memory_region.h"
+#include "queue/work_request.h"
+
+namespace nicless::queue {
+
+// Which entry of a list may not be used, and why.
+struct SgFault {
+  std::uint32_t index = 0;
+  Sge sge{};
+  AccessFault fault = AccessFault::UnknownKey;
+};
+
+class SgCursor {
+ public:
+  SgCursor() = default;
+
+  // Looks up every entry that is not empty; access as in MrTable::find_local. The list must outlive the cursor's use
+  // (refresh reads it again).
+  std::optional<SgFault> resolve(const MrTable& table, PdId pd, std::span<const Sge> sges, std::uint32_t access);
+  // Looks everything up again if a region was removed since; cheap when none was.
+  std::optional<SgFault> refresh(const MrTable& table);
+
+  std::uint64_t length() const { return length_; }  // bytes in the whole list
+
+  // Copies `bytes` to [offset, offset + bytes.size()) of the list, first byte first and the last byte last.
+  // offset + bytes.size() <= length().
+  void scatter(std::uint64_t offset, std::span<const std::byte> bytes) const;
+
+  // Appends the spans that make up [offset, offset + length) to `out`, from out[0] on; returns how many were used. At
+  // most as many as the list has entries, so `out` must hold kSgeMax.
+  std::size_t gather(std::uint64_t offset, std::uint64_t length, std::span<std::span<const std::byte>> out) const;
+
+ private:
+  std::span<const Sge> sges_;
+  PdId pd_{};
+  std::uint32_t access_ = 0;
+  std::uint64_t generation_ = 0;
+  std::uint64_t length_ = 0;
+  std::array<std::byte*, kSgeMax> pointers_{};
+};
+
+}  // namespace nicless::queue

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// Work requests as this project keeps them: an owned copy of what ibv_post_send(3) and ibv_post_recv(3) were given, so
+// that the program may reuse its ibv_send_wr, SGE list and inline data as soon as the call returns.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "queue/types.h"
+
+namespace nicless::queue {
+
+inline constexpr std::uint32_t kSgeMax = 32;            // device limit: entries in one scatter-gather list
+inline constexpr std::uint32_t kInlineBytesMax = 1024;  // device limit: inline data of one send
+inline constexpr std::uint32_t kQueueDepthMax = 32768;  // device limit: max_qp_wr and max_srq_wr
+inline constexpr std::uint64_t kMessageBytesMax = std::uint64_t{1} << 31;  // IBTA 9.7.5.1.2: max message size
+
+// One entry of a scatter-gather list; addr is a virtual address (or an offset into a zero-based region).
+struct Sge {
+  std::uint64_t addr = 0;
+  std::uint32_t length = 0;  // bytes
+  LKey lkey{};
+  friend bool operator==(const Sge&, const Sge&) = default;
+};
+
+// Numbers of ibv_wr_opcode.
+enum class SendOpcode : std::uint8_t {
+  Write = 0,
+  WriteImm = 1,
+  Send = 2,
+  SendImm = 3,
+  Read = 4,
+  CompareSwap = 5,
+  FetchAdd = 6,
+  LocalInv = 7,
+  BindMw = 8,
+  SendInv = 9,
+};
+
+// A send work request. In a SendQueue the spans point into the queue's own storage; in the argument of
+// SendQueue::post they point at the caller's.
+struct Wqe {
+  std::uint64_t wr_id = 0;
+  SendOpcode opcode = SendOpcode::Send;
+  bool signaled = true;
+  bool solicited = false;
+  bool fence = false;
+  bool has_inline_data = false;   // then inline_data holds the message and sges is empty
+  std::uint32_t imm_or_key = 0;   // immediate data in network byte order, or the rkey to invalidate
+  std::uint64_t remote_addr = 0;  // write, read, atomics
+  RKey rkey{};
+  std::uint64_t compare_add = 0;  // atomics
+  std::uint64_t swap = 0;
+  std::span<const Sge> sges;
+  std::span<const std::byte> inline_data;
+  std::uint64_t length = 0;  // bytes of the whole message
+};
+
+// A receive work request, moved out of its queue whole.
+struct RecvWqe {
+  std::uint64_t wr_id = 0;
+  std::uint32_t sge_count = 0;
+  std::array<Sge, kSgeMax> sge_storage{};
+  std::span<const Sge> sges() const { return std::span(sge_storage).first(sge_count); }
+};
+
+}  // namespace nicless::queue

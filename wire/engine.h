@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// The engine of one port: up to 256 queue pairs and the GSI behind five calls, no I/O.
+//
+//   on_datagram(now, datagram)   on_post(now, qpn)   on_deadline(now)   next_datagram(now, out)   next_deadline()
+//
+// One turn of whoever holds the port's lock: posts, then at most N datagrams, then deadlines, then next_datagram until
+// it returns false or the batch is full. Port-bound: the caller holds the port's lock for every call.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "queue/result.h"
+#include "queue/types.h"
+#include "wire/addressing.h"
+#include "wire/packet/datagram.h"
+#include "wire/queue_pair.h"
+#include "wire/ud/gsi.h"
+
+namespace nicless::wire {
+
+// What was dropped, and why; only ever grows.
+struct EngineCounters {
+  std::uint64_t datagrams_in = 0;
+  std::uint64_t datagrams_out = 0;
+  std::uint64_t truncated = 0;
+  std::uint64_t bad_version = 0;
+  std::uint64_t unknown_opcode = 0;
+  std::uint64_t bad_pad = 0;
+  std::uint64_t bad_icrc = 0;
+  std::uint64_t bad_pkey = 0;
+  std::uint64_t unknown_qpn = 0;
+  friend bool operator==(const EngineCounters&, const EngineCounters&) = default;
+};
+
+class Engine {
+ public:
+  // udp_port: the port of the socket this engine stands behind.
+  explicit Engine(std::uint16_t udp_port);
+  ~Engine();
+
+  std::uint16_t udp_port() const { return udp_port_; }
+  const EngineCounters& counters() const { return counters_; }
+
+  // A free QPN of this port, recently freed ones last; ENOMEM when all 256 are taken. It stays reserved until remove().
+  queue::Result<queue::Qpn> reserve_qpn();
+  // The queue pair must outlive its stay; remove() forgets it and frees its QPN.
+  void add(queue::Qpn qpn, QueuePair& queue_pair);
+  void remove(queue::Qpn qpn);
+  std::size_t free_qpns() const { return free_.size(); }
+
+  Gsi& gsi() { return gsi_; }
+
+  void on_datagram(queue::Instant now, const InDatagram& datagram);
+  void on_post(queue::Instant now, queue::Qpn qpn);  // also after modify_qp: something may be due
+  void on_deadline(queue::Instant now);
+  bool next_datagram(queue::Instant now, OutDatagram& out);
+  std::optional<queue::Instant> next_deadline() const;
+
+ private:
+  struct Slot {
+    QueuePair* queue_pair = nullptr;
+    bool is_ready = false;  // stands in ready_
+  };
+  Slot* find(queue::Qpn qpn);
+  void mark_ready(std::uint8_t index);
+  void count(DecodeError error);
+
+  const std::uint16_t udp_port_;
+  std::array<Slot, kQueuePairsPerPort> slots_{};
+  std::vector<std::uint8_t> used_;  // indexes with a queue pair
+  std::deque<std::uint8_t> free_;   // taken from the front, given back at the end
+  std::deque<std::uint8_t> ready_;  // may have something to send; served in turn
+  Gsi gsi_;
+  EngineCounters counters_;
+};
+
+}  // namespace nicless::wire
