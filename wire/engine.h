@@ -23,6 +23,10 @@
 
 namespace nicless::wire {
 
+// Datagrams of one queue pair in a row, before it is the turn of the next one: they go to one peer, so that the I/O
+// layer can hand them to the kernel in one call (UDP_SEGMENT).
+inline constexpr std::uint32_t kBurstMax = 16;
+
 // What was dropped, and why; only ever grows.
 struct EngineCounters {
   std::uint64_t datagrams_in = 0;
@@ -75,6 +79,7 @@ class Engine {
   std::vector<std::uint8_t> used_;  // indexes with a queue pair
   std::deque<std::uint8_t> free_;   // taken from the front, given back at the end
   std::deque<std::uint8_t> ready_;  // may have something to send; served in turn
+  std::uint32_t burst_ = 0;         // datagrams in a row from the front of ready_
   Gsi gsi_;
   EngineCounters counters_;
 };

@@ -38,7 +38,10 @@ struct LinkConfig {
 };
 
 struct LinkCounters {
-  std::uint64_t sent = 0, delivered = 0, lost = 0, duplicated = 0, reordered = 0, corrupted = 0, overflowed = 0;
+  std::uint64_t sent = 0, delivered = 0, lost = 0, duplicated = 0, reordered = 0, corrupted = 0;
+  std::uint64_t overflowed = 0;  // did not fit queue_bytes
+  std::uint64_t oversized = 0;   // longer than mtu_bytes
+  friend bool operator==(const LinkCounters&, const LinkCounters&) = default;
 };
 
 class Link {
@@ -49,7 +52,7 @@ class Link {
   // What has arrived by `now`, oldest first; nothing: nullopt.
   std::optional<LinkDatagram> take(queue::Instant now);
   std::optional<queue::Instant> next_arrival() const;
-  bool is_idle() const;  // nothing under way
+  bool is_idle() const;  // nothing under way, nothing held
 
   // Exact tools, for scripted tests. drop_next: the next datagram that matches vanishes, once a call.
   void drop_next(std::function<bool(const LinkDatagram&)> matches);
@@ -67,7 +70,11 @@ class Link {
     std::uint64_t order;
     LinkDatagram datagram;
   };
+  void transmit(queue::Instant now, LinkDatagram datagram);  // through every fault
+  queue::Instant leave(queue::Instant now, std::size_t bytes);
+  queue::Instant delay_if_reordered(queue::Instant arrival);
   void deliver(queue::Instant arrival, LinkDatagram datagram);
+  static bool arrives_later(const InFlight& a, const InFlight& b);
 
   LinkConfig config_;
   queue::Rng rng_;
@@ -77,7 +84,7 @@ class Link {
   std::vector<LinkDatagram> recorded_;
   queue::Instant line_free_at_{};  // when the last datagram has left, with bytes_per_second
   queue::Instant last_arrival_{};  // keeps order
-  std::size_t queued_bytes_ = 0;
+  std::size_t queued_bytes_ = 0;   // sent and not yet taken
   std::uint64_t next_order_ = 0;
   bool is_holding_ = false;
   bool is_recording_ = false;

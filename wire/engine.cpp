@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+#include "wire/engine.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "queue/check.h"
+#include "wire/packet/icrc.h"
+
+namespace nicless::wire {
+
+namespace {
+
+// The default partition, as full or limited member: the top bit says which and does not take part. IBTA 10.9.1.
+constexpr std::uint16_t kPkeyMask = 0x7fff;
+
+std::uint8_t index_of(queue::Qpn qpn) {
+  return static_cast<std::uint8_t>(qpn.value() & 0xff);
+}
+
+}  // namespace
+
+Engine::Engine(std::uint16_t udp_port) : udp_port_(udp_port) {
+  for (std::uint32_t index = 0; index < kQueuePairsPerPort; ++index) {
+    free_.push_back(static_cast<std::uint8_t>(index));
+  }
+}
+
+Engine::~Engine() = default;
+
+queue::Result<queue::Qpn> Engine::reserve_qpn() {
+  if (free_.empty()) return queue::error(ENOMEM, "all 256 queue pair numbers of this port are taken");
+  const std::uint8_t index = free_.front();
+  free_.pop_front();
+  return Addressing::make_qpn(udp_port_, index);
+}
+
+void Engine::add(queue::Qpn qpn, QueuePair& queue_pair) {
+  const std::uint8_t index = index_of(qpn);
+  NICLESS_CHECK(Addressing::make_qpn(udp_port_, index) == qpn && slots_[index].queue_pair == nullptr);
+  slots_[index].queue_pair = &queue_pair;
+  used_.push_back(index);
+  mark_ready(index);
+}
+
+void Engine::remove(queue::Qpn qpn) {
+  const std::uint8_t index = index_of(qpn);
+  NICLESS_CHECK(Addressing::make_qpn(udp_port_, index) == qpn);
+  // A place in ready_ stays behind: next_datagram skips an empty slot, and a new queue pair may inherit the place.
+  slots_[index].queue_pair = nullptr;
+  std::erase(used_, index);
+  NICLESS_DCHECK(std::find(free_.begin(), free_.end(), index) == free_.end());
+  free_.push_back(index);
+}
+
+void Engine::on_datagram(queue::Instant now, const InDatagram& datagram) {
+  ++counters_.datagrams_in;
+  const Decoded decoded = decode(datagram.bytes);
+  if (!decoded) return count(decoded.error);
+  if (!check_icrc(datagram).good) return count(DecodeError::BadIcrc);
+  const Bth& bth = decoded.packet.headers.bth;
+  if ((bth.pkey & kPkeyMask) != kPkeyMask) {
+    ++counters_.bad_pkey;
+    return;
+  }
+  if (bth.dest_qp == kGsiQpn) return gsi_.on_packet(decoded.packet, datagram);
+  Slot* slot = find(bth.dest_qp);
+  if (slot == nullptr) {
+    ++counters_.unknown_qpn;
+    return;
+  }
+  slot->queue_pair->on_packet(now, decoded.packet, datagram);
+  mark_ready(index_of(bth.dest_qp));
+}
+
+void Engine::on_post(queue::Instant now, queue::Qpn qpn) {
+  Slot* slot = find(qpn);
+  if (slot == nullptr) return;
+  slot->queue_pair->on_post(now);
+  mark_ready(index_of(qpn));
+}
+
+void Engine::on_deadline(queue::Instant now) {
+  for (const std::uint8_t index : used_) {
+    QueuePair& queue_pair = *slots_[index].queue_pair;
+    const auto deadline = queue_pair.next_deadline();
+    if (!deadline || *deadline > now) continue;
+    queue_pair.on_deadline(now);
+    mark_ready(index);
+  }
+}
+
+bool Engine::next_datagram(queue::Instant now, OutDatagram& out) {
+  if (gsi_.next_datagram(out)) {
+    ++counters_.datagrams_out;
+    return true;
+  }
+  while (!ready_.empty()) {
+    const std::uint8_t index = ready_.front();
+    Slot& slot = slots_[index];
+    if (burst_ < kBurstMax && slot.queue_pair != nullptr && slot.queue_pair->next_datagram(now, out)) {
+      ++burst_;
+      ++counters_.datagrams_out;
+      return true;
+    }
+    ready_.pop_front();
+    slot.is_ready = false;
+    if (burst_ == kBurstMax) mark_ready(index);  // may have more: at the end of the line
+    burst_ = 0;
+  }
+  return false;
+}
+
+std::optional<queue::Instant> Engine::next_deadline() const {
+  std::optional<queue::Instant> deadline;
+  for (const std::uint8_t index : used_) {
+    deadline = queue::earliest(deadline, slots_[index].queue_pair->next_deadline());
+  }
+  return deadline;
+}
+
+Engine::Slot* Engine::find(queue::Qpn qpn) {
+  if (qpn.value() >> 8 != udp_port_) return nullptr;
+  Slot& slot = slots_[index_of(qpn)];
+  return slot.queue_pair == nullptr ? nullptr : &slot;
+}
+
+void Engine::mark_ready(std::uint8_t index) {
+  if (slots_[index].is_ready) return;
+  slots_[index].is_ready = true;
+  ready_.push_back(index);
+}
+
+void Engine::count(DecodeError error) {
+  switch (error) {
+    case DecodeError::None:
+      return;
+    case DecodeError::Truncated:
+      ++counters_.truncated;
+      return;
+    case DecodeError::BadVersion:
+      ++counters_.bad_version;
+      return;
+    case DecodeError::UnknownOpcode:
+      ++counters_.unknown_opcode;
+      return;
+    case DecodeError::BadPad:
+      ++counters_.bad_pad;
+      return;
+    case DecodeError::BadIcrc:
+      ++counters_.bad_icrc;
+      return;
+  }
+}
+
+}  // namespace nicless::wire
