@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: MIT
+// A statically linked program, which no preload reaches.
+int main(void) {
+  return 0;
+}
