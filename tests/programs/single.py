@@ -4,7 +4,7 @@ import re
 import signal
 import socket
 
-from harness import Failure
+from harness import ANY, FAILS, Failure
 
 
 def gid_indexes(world):
@@ -61,9 +61,9 @@ def recvv(world):
 def no_listener(world):
     """Refused at once: long before the connection manager's retries would be over (a minute)."""
     port = world.free_port()
-    world.run("rping", ["rping", "-c", "-a", world.address, "-p", port], host="b", bound=5, status=None,
+    world.run("rping", ["rping", "-c", "-a", world.address, "-p", port], host="b", bound=5, status=FAILS,
               prints=(r"REJECTED, error 8",))
-    world.run("rdma_client", ["rdma_client", "-s", world.address, "-p", port], host="b", bound=5, status=None,
+    world.run("rdma_client", ["rdma_client", "-s", world.address, "-p", port], host="b", bound=5, status=FAILS,
               prints=(r"rdma_connect: Connection refused",))
 
 
@@ -73,14 +73,14 @@ def port_in_use(world):
         port = world.free_port()
         first = world.start("first", ["rping", "-s", "-a", world.address, "-p", port])
         first.wait_port("udp", port, world.bound(10))
-        world.run("second", ["rping", "-s", "-a", world.address, "-p", port], status=None,
+        world.run("second", ["rping", "-s", "-a", world.address, "-p", port], status=FAILS,
                   prints=(r"Address already in use",))
         first.expect_running()
         return
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-        world.run("rping", ["rping", "-s", "-a", "127.0.0.1", "-p", port], status=None,
+        world.run("rping", ["rping", "-s", "-a", "127.0.0.1", "-p", port], status=FAILS,
                   prints=(r"Address already in use",))
 
 
@@ -94,7 +94,7 @@ def killed_peer(world):
     client.wait_output(r"remote address:", world.bound(10))
     server.wait_output(r"remote address:", world.bound(10))
     server.signal(signal.SIGKILL)
-    client.expect_end(world.bound(20), None, (r"Failed status transport retry counter exceeded \(12\)",))
+    client.expect_end(world.bound(20), FAILS, (r"Failed status transport retry counter exceeded \(12\)",))
 
 
 def killed_connected_peer(world):
@@ -105,7 +105,7 @@ def killed_connected_peer(world):
     client = world.start("client", ["rping", "-c", "-v", "-a", world.address, "-p", port], host="b", pcap=False)
     client.wait_output(r"ping data: rdma-ping-100: ", world.bound(20))
     server.signal(signal.SIGKILL)
-    client.expect_end(world.bound(20), None, (r"client DISCONNECT EVENT|cq completion failed status 12",))
+    client.expect_end(world.bound(20), ANY, (r"client DISCONNECT EVENT|cq completion failed status 12",))
 
 
 def second_client_after_kill(world):
@@ -125,7 +125,7 @@ def second_client_after_kill(world):
 
 
 def launcher_unknown_option(world):
-    world.run("run", [world.options.launcher, "run", "--no-such-option", "--", "true"], launch="bare", status=None,
+    world.run("run", [world.options.launcher, "run", "--no-such-option", "--", "true"], launch="bare", status=FAILS,
               prints=(r"^nicless: .*--no-such-option",))
 
 
@@ -135,7 +135,7 @@ def launcher_program_not_found(world):
 
 
 def launcher_no_program(world):
-    world.run("run", [world.options.launcher, "run", "--"], launch="bare", status=None, prints=(r"^nicless: ",))
+    world.run("run", [world.options.launcher, "run", "--"], launch="bare", status=FAILS, prints=(r"^nicless: ",))
 
 
 def missing_interface(world):
@@ -143,7 +143,7 @@ def missing_interface(world):
     world.run("ibv_devices", ["ibv_devices"], env={"NICLESS_DEVICES": "a=nosuchif0"}, status=0, pcap=False,
               prints=(r"^nicless: .*nosuchif0",))
     world.run("devices", [world.options.launcher, "devices"], launch="bare", env={"NICLESS_DEVICES": "a=nosuchif0"},
-              status=None, prints=(r"^nicless: .*nosuchif0",))
+              status=FAILS, prints=(r"^nicless: .*nosuchif0",))
 
 
 def launcher_devices(world):
