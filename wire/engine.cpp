@@ -91,16 +91,18 @@ void Engine::on_deadline(queue::Instant now) {
 }
 
 bool Engine::next_datagram(queue::Instant now, OutDatagram& out) {
-  if (gsi_.next_datagram(out)) {
-    ++counters_.datagrams_out;
-    return true;
-  }
+  if (!gsi_.next_datagram(out) && !next_of_ready(now, out)) return false;
+  out.from.port = udp_port_;
+  ++counters_.datagrams_out;
+  return true;
+}
+
+bool Engine::next_of_ready(queue::Instant now, OutDatagram& out) {
   while (!ready_.empty()) {
     const std::uint8_t index = ready_.front();
     Slot& slot = slots_[index];
     if (burst_ < kBurstMax && slot.queue_pair != nullptr && slot.queue_pair->next_datagram(now, out)) {
       ++burst_;
-      ++counters_.datagrams_out;
       return true;
     }
     ready_.pop_front();

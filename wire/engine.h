@@ -62,6 +62,8 @@ class Engine {
   void on_datagram(queue::Instant now, const InDatagram& datagram);
   void on_post(queue::Instant now, queue::Qpn qpn);  // also after modify_qp: something may be due
   void on_deadline(queue::Instant now);
+  // The next datagram, without its ICRC; its source port is this port's. Datagrams of one queue pair come in a row, at
+  // most kBurstMax of them before it is the turn of another.
   bool next_datagram(queue::Instant now, OutDatagram& out);
   std::optional<queue::Instant> next_deadline() const;
 
@@ -71,6 +73,7 @@ class Engine {
     bool is_ready = false;  // stands in ready_
   };
   Slot* find(queue::Qpn qpn);
+  bool next_of_ready(queue::Instant now, OutDatagram& out);
   void mark_ready(std::uint8_t index);
   void count(DecodeError error);
 

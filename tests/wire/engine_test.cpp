@@ -44,7 +44,7 @@ class CountingQueuePair final : public QueuePair {
   bool next_datagram(queue::Instant, OutDatagram& out) override {
     if (to_send == 0) return false;
     --to_send;
-    out.from = kHere;
+    out.from = Endpoint{kHere.address, 0};
     out.to = Endpoint{ipv4(2), peer_port};
     out.span_count = 0;
     out.payload_bytes = 0;
@@ -225,6 +225,7 @@ TEST_CASE("queue pairs take turns in bursts of at most kBurstMax datagrams", "[e
   std::vector<std::pair<int, int>> runs;  // (who, how many in a row)
   OutDatagram out;
   while (engine.next_datagram(kNow, out)) {
+    CHECK(out.from == kHere);
     if (runs.empty() || runs.back().first != out.to.port) runs.emplace_back(out.to.port, 0);
     ++runs.back().second;
   }
