@@ -60,8 +60,8 @@ struct CmaHeader {
   static constexpr std::size_t kSize = 36;
   std::uint8_t ip_version = 4;  // 4 or 6
   std::uint16_t source_port = 0;
-  Gid source;
-  Gid destination;
+  Gid source{};
+  Gid destination{};
 
   static std::optional<CmaHeader> decode(std::span<const std::byte, kSize> in);
   void encode(std::span<std::byte, kSize> out) const;
@@ -72,8 +72,8 @@ struct CmaHeader {
 struct CmPath {
   std::uint16_t local_lid = 0;
   std::uint16_t remote_lid = 0;
-  Gid local_gid;
-  Gid remote_gid;
+  Gid local_gid{};
+  Gid remote_gid{};
   std::uint32_t flow_label = 0;  // 20 bits
   std::uint8_t packet_rate = 0;  // 6 bits, ibv_rate
   std::uint8_t traffic_class = 0;
@@ -144,8 +144,8 @@ struct CmReq {
   bool rdc_exists = false;
   bool srq = false;
   std::uint8_t extended_transport = 0;  // 3 bits; 1: XRC
-  CmPath primary;
-  CmPath alternate;
+  CmPath primary{};
+  CmPath alternate{};
   PrivateData<kPrivateBytes> private_data{};
 
   // Nothing when the private data does not begin with such a header (AF_IB, or not from an rdma_cm).
@@ -237,7 +237,7 @@ struct CmLap {
   CommId remote_id{};
   queue::Qpn remote_qpn{};
   std::uint8_t remote_response_timeout = 20;  // 5 bits
-  CmPath alternate;
+  CmPath alternate{};
   PrivateData<kPrivateBytes> private_data{};
   friend bool operator==(const CmLap&, const CmLap&) = default;
 };
@@ -292,7 +292,7 @@ struct CmMessage {
   static constexpr std::size_t kSize = 256;
   using Body = std::variant<CmReq, CmMra, CmRej, CmRep, CmRtu, CmDreq, CmDrep, CmSidrReq, CmSidrRep, CmLap, CmApr>;
   std::uint64_t tid = 0;
-  Body body;
+  Body body{};
   friend bool operator==(const CmMessage&, const CmMessage&) = default;
 };
 
@@ -310,7 +310,7 @@ const char* describe(CmDecodeError error);
 
 struct DecodedCm {
   CmDecodeError error = CmDecodeError::None;
-  CmMessage message;
+  CmMessage message{};
   explicit operator bool() const { return error == CmDecodeError::None; }
 };
 

@@ -2,20 +2,11 @@
 #include "wire/packet/print.h"
 
 #include <cinttypes>
-#include <cstdarg>
-#include <cstdio>
+
+#include "wire/packet/text.h"
 
 namespace nicless::wire {
 namespace {
-
-[[gnu::format(printf, 2, 3)]] void append(std::string& text, const char* format, ...) {
-  char buffer[256];
-  std::va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(buffer, sizeof buffer, format, arguments);
-  va_end(arguments);
-  text += buffer;
-}
 
 void append_bth(std::string& text, const Bth& bth) {
   append(text, " qp=%06x psn=%06x a=%d se=%d pad=%d", bth.dest_qp.value(), bth.psn.value(), bth.ack_req, bth.solicited,
@@ -65,7 +56,7 @@ void append_imm(std::string& text, const Imm& imm) {
   std::array<std::byte, Imm::kSize> bytes{};
   imm.encode(bytes);
   text += " imm=";
-  for (const std::byte b : bytes) append(text, "%02x", std::to_integer<unsigned>(b));
+  append_hex(text, bytes);
 }
 
 void append_extended(std::string& text, const OpcodeInfo& info, const Headers& h) {
@@ -84,6 +75,18 @@ void append_extended(std::string& text, const OpcodeInfo& info, const Headers& h
   if (info.has_ieth) append(text, " inv_rkey=%08x", h.ieth.rkey.value());
 }
 
+constexpr queue::Qpn kManagementQpn{1};
+
+bool is_management(const Headers& headers, std::span<const std::byte> payload) {
+  return headers.bth.opcode == opcode_of(Service::Ud, Op::SendOnly) && headers.bth.dest_qp == kManagementQpn &&
+         payload.size() == CmMessage::kSize;
+}
+
+void append_mad(std::string& text, std::span<const std::byte, CmMessage::kSize> bytes) {
+  const DecodedCm decoded = decode_cm(bytes);
+  text += decoded ? " " + to_string(decoded.message) : std::string(" MAD: ") + describe(decoded.error);
+}
+
 }  // namespace
 
 std::string to_string(const PacketView& packet) {
@@ -98,6 +101,7 @@ std::string to_string(const PacketView& packet) {
   append_bth(text, headers.bth);
   if (info != nullptr) append_extended(text, *info, headers);
   append(text, " len=%zu", packet.payload.size());
+  if (is_management(headers, packet.payload)) append_mad(text, packet.payload.first<CmMessage::kSize>());
   return text;
 }
 

@@ -7,11 +7,16 @@
 #include <span>
 #include <string>
 
+#include "wire/packet/mad.h"
 #include "wire/packet/packet.h"
 
 namespace nicless::wire {
 
+// A datagram to QP 1 goes on with the management message in it:
+//
+//   ... len=256 CM RTU tid=0000000222d61f9a lcid=9a1fd622 rcid=af6dc14e pd=
 std::string to_string(const PacketView& packet);
+std::string to_string(const CmMessage& message);
 // Decodes first; a datagram that is none says why.
 std::string datagram_to_string(std::span<const std::byte> bytes, const Endpoint& from, const Endpoint& to);
 

@@ -56,3 +56,16 @@ TEST_CASE("a datagram prints where it goes, or why it is no packet", "[packet][p
   CHECK(datagram_to_string(test::bytes_of("0400"), from, to) ==
         "10.77.0.2:58285>10.77.0.1:4791 not a packet: shorter than its headers and the ICRC, 2 bytes");
 }
+
+TEST_CASE("a datagram to QP 1 prints the message in it", "[packet][print]") {
+  Headers headers;
+  headers.bth.opcode = opcode_of(Service::Ud, Op::SendOnly);
+  headers.bth.dest_qp = queue::Qpn(1);
+  headers.deth = {0x80010000, queue::Qpn(1)};
+  auto mad = encode(CmMessage{0x222d61f9a, CmDreq{CommId(1), CommId(2), queue::Qpn(0x1e), {}}});
+  const char* start = "UD_SEND_ONLY qp=000001 psn=000000 a=0 se=0 pad=0 qkey=80010000 sqp=000001 len=256 ";
+  CHECK(to_string(PacketView{headers, mad}) ==
+        start + std::string("CM DREQ tid=0000000222d61f9a lcid=00000001 rcid=00000002 remote_qpn=00001e pd="));
+  mad[1] = std::byte{3};
+  CHECK(to_string(PacketView{headers, mad}) == start + std::string("MAD: not of the connection manager's class"));
+}
