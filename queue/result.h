@@ -13,6 +13,8 @@ namespace nicless::queue {
 // errno_value: a positive errno. why: one sentence that says what happened and what to do, without a full stop and
 // without the name of the call (the façade puts that before it).
 struct Error {
+  Error() = default;
+  Error(int value, std::string sentence) : errno_value(value), why(std::move(sentence)) {}
   int errno_value = 0;
   std::string why;
   friend bool operator==(const Error&, const Error&) = default;
