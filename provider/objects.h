@@ -16,6 +16,10 @@ namespace nicless::provider {
 
 using queue::Result;
 
+// Contexts: ibv_open_device(3). EBUSY while anything belongs to it.
+Result<ibv_context*> open_device(ibv_device* device);
+Result<void> close_device(ibv_context* context);
+
 // Protection domains: ibv_alloc_pd(3). EBUSY while anything belongs to it.
 Result<ibv_pd*> alloc_pd(ibv_context* context);
 Result<void> dealloc_pd(ibv_pd* pd);

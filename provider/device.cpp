@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+#include "provider/device.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "provider/private.h"
+#include "queue/mutex.h"
+
+namespace nicless::provider {
+namespace {
+
+// The machine's own id, or nothing where it has none.
+std::string read_machine_id() {
+  std::array<char, 64> text{};
+  const int fd = static_cast<int>(syscall(SYS_openat, AT_FDCWD, "/etc/machine-id", O_RDONLY | O_CLOEXEC));
+  if (fd < 0) return {};
+  const ssize_t length = syscall(SYS_read, fd, text.data(), text.size());
+  syscall(SYS_close, fd);
+  return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : std::string();
+}
+
+Result<std::vector<Interface>> select(const std::vector<Interface>& all, const DeviceSpec& spec) {
+  if (spec.interfaces.empty()) return all;
+  std::vector<Interface> selected;
+  for (const std::string& name : spec.interfaces) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Interface& i) { return i.name == name; });
+    if (found == all.end()) {
+      return queue::error(ENODEV, "NICLESS_DEVICES: there is no interface " + name + " that is up");
+    }
+    selected.push_back(*found);
+  }
+  return selected;
+}
+
+Result<std::unique_ptr<Device>> make_device(const std::vector<Interface>& all, const DeviceSpec& spec, int index) {
+  const auto interfaces = select(all, spec);
+  if (!interfaces) return interfaces.error();
+  auto device = std::make_unique<Device>();
+  device->index = index;
+  device->guid = device_guid(read_machine_id(), *interfaces, spec.name);
+  device->mtu_bytes = device_mtu_bytes(*interfaces);
+  device->gids = make_gid_table(*interfaces);
+  ibv_device& verbs = device->verbs;
+  verbs.node_type = IBV_NODE_CA;
+  verbs.transport_type = IBV_TRANSPORT_IB;
+  const std::string uverbs = "uverbs" + std::to_string(index);
+  spec.name.copy(verbs.name, sizeof verbs.name - 1);
+  uverbs.copy(verbs.dev_name, sizeof verbs.dev_name - 1);
+  ("/sys/class/infiniband_verbs/" + uverbs).copy(verbs.dev_path, sizeof verbs.dev_path - 1);
+  ("/sys/class/infiniband/" + spec.name).copy(verbs.ibdev_path, sizeof verbs.ibdev_path - 1);
+  return device;
+}
+
+using Devices = std::vector<std::unique_ptr<Device>>;
+
+Result<Devices> make_devices() {
+  const char* text = std::getenv("NICLESS_DEVICES");
+  std::vector<DeviceSpec> specs{{"nicless0", {}}};
+  if (text != nullptr && *text != '\0') {
+    auto parsed = parse_device_specs(text);
+    if (!parsed) return parsed.error();
+    specs = std::move(*parsed);
+  }
+  const std::vector<Interface> interfaces = read_interfaces();
+  Devices devices;
+  for (const DeviceSpec& spec : specs) {
+    auto device = make_device(interfaces, spec, static_cast<int>(devices.size()));
+    if (!device) return device.error();
+    devices.push_back(std::move(*device));
+  }
+  return devices;
+}
+
+// Never destroyed: a program may look at its devices while the process ends.
+struct Registry {
+  queue::Mutex mutex;
+  std::optional<Devices> devices GUARDED_BY(mutex);
+};
+Registry& registry() {
+  static Registry& made = *new Registry;
+  return made;
+}
+
+Result<void> check_port(std::uint32_t port_num) {
+  if (port_num >= 1 && port_num <= kPorts) return {};
+  return queue::error(EINVAL, "there is no port " + std::to_string(port_num) + ", the device has port 1 only");
+}
+
+void copy_gid(const wire::Gid& from, ibv_gid* to) {
+  std::memcpy(to->raw, from.bytes.data(), sizeof to->raw);
+}
+
+void fill(const Device& device, unsigned index, ibv_gid_entry* entry) {
+  *entry = {};
+  copy_gid(device.gids[index].gid, &entry->gid);
+  entry->gid_index = index;
+  entry->port_num = 1;
+  entry->gid_type = IBV_GID_TYPE_ROCE_V2;
+  entry->ndev_ifindex = device.gids[index].interface_index;
+}
+
+Result<void> check_entry_query(std::uint32_t flags, std::size_t entry_size) {
+  if (flags != 0) return queue::error(EINVAL, "flags must be 0");
+  if (entry_size < sizeof(ibv_gid_entry)) return queue::error(EINVAL, "the size of an entry is below 32 bytes");
+  return {};
+}
+
+}  // namespace
+
+Result<ibv_device**> device_list(int* count) {
+  Registry& all = registry();
+  const queue::MutexLock lock(all.mutex);
+  if (!all.devices) {
+    auto made = make_devices();
+    if (!made) return made.error();
+    all.devices = std::move(*made);
+  }
+  const std::size_t size = all.devices->size();
+  auto* list = static_cast<ibv_device**>(std::calloc(size + 1, sizeof(ibv_device*)));
+  if (list == nullptr) return queue::error(ENOMEM, {});
+  for (std::size_t i = 0; i < size; ++i) list[i] = &(*all.devices)[i]->verbs;
+  if (count != nullptr) *count = static_cast<int>(size);
+  return list;
+}
+
+void free_device_list(ibv_device** list) {
+  std::free(list);
+}
+
+std::optional<GidEntry> find_gid(const Device& device, unsigned index) {
+  if (index >= device.gids.size()) return std::nullopt;
+  return device.gids[index];
+}
+
+std::optional<unsigned> find_gid_index(const Device& device, const wire::Gid& gid) {
+  for (unsigned i = 0; i < device.gids.size(); ++i) {
+    if (device.gids[i].gid == gid) return i;
+  }
+  return std::nullopt;
+}
+
+Result<void> query_gid(const Device& device, std::uint32_t port_num, int index, ibv_gid* gid) {
+  if (auto port = check_port(port_num); !port) return port;
+  if (index < 0 || index >= static_cast<int>(kGidTableLength)) {
+    return queue::error(
+        EINVAL, "GID index " + std::to_string(index) + " is outside the table of " + std::to_string(kGidTableLength));
+  }
+  copy_gid(find_gid(device, static_cast<unsigned>(index)).value_or(GidEntry{}).gid, gid);
+  return {};
+}
+
+Result<void> query_gid_ex(const Device& device, std::uint32_t port_num, std::uint32_t index, ibv_gid_entry* entry,
+                          std::uint32_t flags, std::size_t entry_size) {
+  if (auto port = check_port(port_num); !port) return port;
+  if (auto sizes = check_entry_query(flags, entry_size); !sizes) return sizes;
+  if (index >= kGidTableLength) return queue::error(EINVAL, "the GID index is outside the table");
+  if (index >= device.gids.size()) {
+    return queue::error(ENODATA, "there is no address at GID index " + std::to_string(index));
+  }
+  fill(device, index, entry);
+  return {};
+}
+
+Result<std::size_t> query_gid_table(const Device& device, ibv_gid_entry* entries, std::size_t count,
+                                    std::uint32_t flags, std::size_t entry_size) {
+  if (auto sizes = check_entry_query(flags, entry_size); !sizes) return sizes.error();
+  if (count < device.gids.size()) {
+    return queue::error(
+        EINVAL, "room for " + std::to_string(count) + " entries, the table has " + std::to_string(device.gids.size()));
+  }
+  auto* at = reinterpret_cast<std::byte*>(entries);
+  for (unsigned i = 0; i < device.gids.size(); ++i, at += entry_size) {
+    ibv_gid_entry entry;
+    fill(device, i, &entry);
+    std::memset(at, 0, entry_size);
+    std::memcpy(at, &entry, sizeof entry);
+  }
+  return device.gids.size();
+}
+
+Result<void> query_pkey(std::uint32_t port_num, int index, __be16* pkey) {
+  if (auto port = check_port(port_num); !port) return port;
+  if (index != 0) return queue::error(EINVAL, "the P_Key table has index 0 only");
+  *pkey = htons(kDefaultPkey);
+  return {};
+}
+
+Result<int> pkey_index(std::uint32_t port_num, __be16 pkey) {
+  if (auto port = check_port(port_num); !port) return port.error();
+  if (pkey != htons(kDefaultPkey)) return queue::error(EINVAL, "the P_Key table holds 0xffff only");
+  return 0;
+}
+
+}  // namespace nicless::provider

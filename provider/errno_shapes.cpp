@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+#include "provider/errno_shapes.h"
+
+#include <cstdio>
+#include <cstring>
+
+#include "provider/private.h"
+
+namespace nicless::provider {
+namespace {
+
+constexpr int kSentenceBytesMax = 512;
+
+}  // namespace
+
+int report(const Call& call, const queue::Error& error) noexcept {
+  if (error.errno_value == EAGAIN) return EAGAIN;
+  char subject[32] = "";
+  if (call.qpn) std::snprintf(subject, sizeof subject, " qp 0x%x", *call.qpn);
+  const char* name = strerrorname_np(error.errno_value);
+  char sentence[kSentenceBytesMax];
+  std::snprintf(sentence, sizeof sentence, "%s%s: %s, %s", call.name, subject, name != nullptr ? name : "?",
+                error.why.empty() ? strerrordesc_np(error.errno_value) : error.why.c_str());
+  nicless_log(NICLESS_LOG_WARN, sentence);
+  return error.errno_value;
+}
+
+}  // namespace nicless::provider

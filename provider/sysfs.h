@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// What programs read about the device in files: ibv_get_sysfs_path(), ibv_read_sysfs_file().
+#pragma once
+
+#include <cstddef>
+
+namespace nicless::provider {
+
+// The folder that stands for /sys. Lives as long as the process.
+const char* sysfs_path();
+
+// Reads folder/file without its last newline and ends it with a zero; how many bytes, or -1 with errno set.
+int read_sysfs_file(const char* folder, const char* file, char* buffer, std::size_t size);
+
+}  // namespace nicless::provider

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT
+#include "provider/unsupported.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <type_traits>
+
+#include "provider/errno_shapes.h"
+
+namespace nicless::provider {
+namespace {
+
+const queue::Error kNotOurs{EOPNOTSUPP, "nicless does not support this yet"};
+
+// A call's name as a template argument, so that each slot gets a refusal that knows its name.
+template <std::size_t N>
+struct Name {
+  // NOLINTNEXTLINE(google-explicit-constructor): a string literal is what a name is written as.
+  constexpr Name(const char (&literal)[N]) { std::copy_n(literal, N, text); }
+  char text[N];
+};
+
+// NULL with errno set for a verb that makes something, the errno value for one that does something.
+template <typename R>
+R refusal(const char* name) {
+  if constexpr (std::is_void_v<R>) {
+    report(name, kNotOurs);
+  } else if constexpr (std::is_pointer_v<R>) {
+    errno = report(name, kNotOurs);
+    return nullptr;
+  } else {
+    return report(name, kNotOurs);
+  }
+}
+
+template <Name name, typename F>
+struct Refusal;
+template <Name name, typename R, typename... Args>
+struct Refusal<name, R (*)(Args...)> {
+  static R call(Args...) { return refusal<R>(name.text); }
+};
+
+template <Name name, typename F>
+void refuse(F& slot) {
+  slot = &Refusal<name, F>::call;
+}
+
+// Nothing has called these since 2009 but their place must hold something.
+void* dead_slot() {
+  errno = EOPNOTSUPP;
+  return nullptr;
+}
+
+int refuse_post_srq_ops(ibv_srq*, ibv_ops_wr* op, ibv_ops_wr** bad_op) {
+  *bad_op = op;
+  return report("ibv_post_srq_ops", kNotOurs);
+}
+
+void fill_basic(ibv_context_ops& ops) {
+  refuse<"ibv_query_device">(ops._compat_query_device);
+  refuse<"ibv_query_port">(ops._compat_query_port);
+  refuse<"ibv_alloc_mw">(ops.alloc_mw);
+  refuse<"ibv_bind_mw">(ops.bind_mw);
+  refuse<"ibv_dealloc_mw">(ops.dealloc_mw);
+  refuse<"ibv_poll_cq">(ops.poll_cq);
+  refuse<"ibv_req_notify_cq">(ops.req_notify_cq);
+  refuse<"ibv_post_srq_recv">(ops.post_srq_recv);
+  refuse<"ibv_post_send">(ops.post_send);
+  refuse<"ibv_post_recv">(ops.post_recv);
+  for (void* (**slot)(void) :
+       {&ops._compat_alloc_pd,     &ops._compat_dealloc_pd, &ops._compat_reg_mr,     &ops._compat_rereg_mr,
+        &ops._compat_dereg_mr,     &ops._compat_create_cq,  &ops._compat_cq_event,   &ops._compat_resize_cq,
+        &ops._compat_destroy_cq,   &ops._compat_create_srq, &ops._compat_modify_srq, &ops._compat_query_srq,
+        &ops._compat_destroy_srq,  &ops._compat_create_qp,  &ops._compat_query_qp,   &ops._compat_modify_qp,
+        &ops._compat_destroy_qp,   &ops._compat_create_ah,  &ops._compat_destroy_ah, &ops._compat_attach_mcast,
+        &ops._compat_detach_mcast, &ops._compat_async_event}) {
+    *slot = dead_slot;
+  }
+}
+
+void fill_memory(verbs_context& context) {
+  refuse<"ibv_advise_mr">(context.advise_mr);
+  refuse<"ibv_alloc_null_mr">(context.alloc_null_mr);
+  refuse<"ibv_alloc_dm">(context.alloc_dm);
+  refuse<"ibv_free_dm">(context.free_dm);
+  refuse<"ibv_reg_dm_mr">(context.reg_dm_mr);
+  refuse<"ibv_alloc_parent_domain">(context.alloc_parent_domain);
+  refuse<"ibv_alloc_td">(context.alloc_td);
+  refuse<"ibv_dealloc_td">(context.dealloc_td);
+}
+
+void fill_queues(verbs_context& context) {
+  refuse<"ibv_create_cq_ex">(context.create_cq_ex);
+  refuse<"ibv_modify_cq">(context.modify_cq);
+  refuse<"ibv_create_srq_ex">(context.create_srq_ex);
+  refuse<"ibv_get_srq_num">(context.get_srq_num);
+  context.post_srq_ops = refuse_post_srq_ops;
+  refuse<"ibv_create_qp_ex">(context.create_qp_ex);
+  refuse<"ibv_open_qp">(context.open_qp);
+  refuse<"ibv_modify_qp_rate_limit">(context.modify_qp_rate_limit);
+  refuse<"ibv_open_xrcd">(context.open_xrcd);
+  refuse<"ibv_close_xrcd">(context.close_xrcd);
+  refuse<"ibv_create_wq">(context.create_wq);
+  refuse<"ibv_modify_wq">(context.modify_wq);
+  refuse<"ibv_destroy_wq">(context.destroy_wq);
+  refuse<"ibv_create_rwq_ind_table">(context.create_rwq_ind_table);
+  refuse<"ibv_destroy_rwq_ind_table">(context.destroy_rwq_ind_table);
+}
+
+void fill_queries_and_flows(verbs_context& context) {
+  refuse<"ibv_query_port">(context.query_port);
+  refuse<"ibv_query_device_ex">(context.query_device_ex);
+  refuse<"ibv_query_rt_values_ex">(context.query_rt_values);
+  refuse<"ibv_create_flow">(context.ibv_create_flow);
+  refuse<"ibv_destroy_flow">(context.ibv_destroy_flow);
+  refuse<"ibv_create_flow">(context.ABI_placeholder1);
+  refuse<"ibv_destroy_flow">(context.ABI_placeholder2);
+  refuse<"ibv_create_flow_action_esp">(context.create_flow_action_esp);
+  refuse<"ibv_modify_flow_action_esp">(context.modify_flow_action_esp);
+  refuse<"ibv_destroy_flow_action">(context.destroy_flow_action);
+  refuse<"ibv_create_counters">(context.create_counters);
+  refuse<"ibv_destroy_counters">(context.destroy_counters);
+  refuse<"ibv_read_counters">(context.read_counters);
+  refuse<"ibv_attach_counters_point_flow">(context.attach_counters_point_flow);
+}
+
+void fill_since_65(nicless_verbs_context& context) {
+  refuse<"ibv_free_buf">(context.free_buf);
+  refuse<"ibv_alloc_buf">(context.alloc_buf);
+  refuse<"ibv_dm_export_dmabuf_fd">(context.dm_export_dmabuf_fd);
+  refuse<"ibv_reg_mr_ex">(context.reg_mr_ex);
+  refuse<"ibv_dealloc_dmah">(context.dealloc_dmah);
+  refuse<"ibv_alloc_dmah">(context.alloc_dmah);
+}
+
+}  // namespace
+
+void fill_with_refusals(nicless_verbs_context& context) {
+  fill_basic(context.since_44.context.ops);
+  fill_memory(context.since_44);
+  fill_queues(context.since_44);
+  fill_queries_and_flows(context.since_44);
+  fill_since_65(context);
+}
+
+}  // namespace nicless::provider
+
+// The exported functions that we lack. Versions are given by libibverbs.map.
+
+using nicless::provider::refusal;
+
+extern "C" {
+
+ibv_context* ibv_import_device(int) {
+  return refusal<ibv_context*>("ibv_import_device");
+}
+ibv_pd* ibv_import_pd(ibv_context*, uint32_t) {
+  return refusal<ibv_pd*>("ibv_import_pd");
+}
+void ibv_unimport_pd(ibv_pd*) {}
+ibv_mr* ibv_import_mr(ibv_pd*, uint32_t) {
+  return refusal<ibv_mr*>("ibv_import_mr");
+}
+void ibv_unimport_mr(ibv_mr*) {}
+ibv_dm* ibv_import_dm(ibv_context*, uint32_t) {
+  return refusal<ibv_dm*>("ibv_import_dm");
+}
+void ibv_unimport_dm(ibv_dm*) {}
+
+ibv_mr* ibv_reg_dmabuf_mr(ibv_pd*, uint64_t, size_t, uint64_t, int, int) {
+  return refusal<ibv_mr*>("ibv_reg_dmabuf_mr");
+}
+// The old region stays valid, says this value of ibv_rereg_mr_err_code.
+int ibv_rereg_mr(ibv_mr*, int, ibv_pd*, void*, size_t, int) {
+  errno = refusal<int>("ibv_rereg_mr");
+  return IBV_REREG_MR_ERR_INPUT;
+}
+ibv_dmah* ibv_alloc_dmah(ibv_context*, ibv_dmah_init_attr*) {
+  return refusal<ibv_dmah*>("ibv_alloc_dmah");
+}
+int ibv_dealloc_dmah(ibv_dmah*) {
+  return refusal<int>("ibv_dealloc_dmah");
+}
+// Descriptors: -1 with errno set.
+int ibv_dm_export_dmabuf_fd(ibv_dm*) {
+  errno = refusal<int>("ibv_dm_export_dmabuf_fd");
+  return -1;
+}
+int ibv_export_buf_dmabuf_fd(ibv_buf*) {
+  errno = refusal<int>("ibv_export_buf_dmabuf_fd");
+  return -1;
+}
+
+// An ordinary queue pair has no ibv_wr_* interface; one with it is refused when it is made.
+ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp*) {
+  return refusal<ibv_qp_ex*>("ibv_qp_to_qp_ex");
+}
+int ibv_set_ece(ibv_qp*, ibv_ece*) {
+  return refusal<int>("ibv_set_ece");
+}
+int ibv_query_ece(ibv_qp*, ibv_ece*) {
+  return refusal<int>("ibv_query_ece");
+}
+int ibv_attach_mcast(ibv_qp*, const ibv_gid*, uint16_t) {
+  return refusal<int>("ibv_attach_mcast");
+}
+int ibv_detach_mcast(ibv_qp*, const ibv_gid*, uint16_t) {
+  return refusal<int>("ibv_detach_mcast");
+}
+int ibv_init_ah_from_wc(ibv_context*, uint8_t, ibv_wc*, ibv_grh*, ibv_ah_attr*) {
+  return refusal<int>("ibv_init_ah_from_wc");
+}
+ibv_ah* ibv_create_ah_from_wc(ibv_pd*, ibv_wc*, ibv_grh*, uint8_t) {
+  return refusal<ibv_ah*>("ibv_create_ah_from_wc");
+}
+int ibv_resolve_eth_l2_from_gid(ibv_context*, ibv_ah_attr*, uint8_t[ETHERNET_LL_SIZE], uint16_t*) {
+  return refusal<int>("ibv_resolve_eth_l2_from_gid");
+}
+
+int _ibv_query_comp_cntr_caps(ibv_context*, ibv_comp_cntr_caps*, size_t) {
+  return refusal<int>("ibv_query_comp_cntr_caps");
+}
+ibv_comp_cntr* ibv_create_comp_cntr(ibv_context*, ibv_comp_cntr_init_attr*) {
+  return refusal<ibv_comp_cntr*>("ibv_create_comp_cntr");
+}
+int ibv_destroy_comp_cntr(ibv_comp_cntr*) {
+  return refusal<int>("ibv_destroy_comp_cntr");
+}
+int ibv_set_comp_cntr(ibv_comp_cntr*, uint64_t) {
+  return refusal<int>("ibv_set_comp_cntr");
+}
+int ibv_set_err_comp_cntr(ibv_comp_cntr*, uint64_t) {
+  return refusal<int>("ibv_set_err_comp_cntr");
+}
+int ibv_inc_comp_cntr(ibv_comp_cntr*, uint64_t) {
+  return refusal<int>("ibv_inc_comp_cntr");
+}
+int ibv_inc_err_comp_cntr(ibv_comp_cntr*, uint64_t) {
+  return refusal<int>("ibv_inc_err_comp_cntr");
+}
+int ibv_read_comp_cntr(ibv_comp_cntr*, uint64_t*) {
+  return refusal<int>("ibv_read_comp_cntr");
+}
+int ibv_read_err_comp_cntr(ibv_comp_cntr*, uint64_t*) {
+  return refusal<int>("ibv_read_err_comp_cntr");
+}
+int ibv_qp_attach_comp_cntr(ibv_qp*, ibv_comp_cntr*, ibv_qp_attach_comp_cntr_attr*) {
+  return refusal<int>("ibv_qp_attach_comp_cntr");
+}
+
+// Conversions of the kernel's structs, for libraries that talk to the kernel: there is nothing to convert here.
+void ibv_copy_ah_attr_from_kern(ibv_ah_attr*, void*) {
+  refusal<void>("ibv_copy_ah_attr_from_kern");
+}
+void ibv_copy_path_rec_from_kern(void*, void*) {
+  refusal<void>("ibv_copy_path_rec_from_kern");
+}
+void ibv_copy_path_rec_to_kern(void*, void*) {
+  refusal<void>("ibv_copy_path_rec_to_kern");
+}
+void ibv_copy_qp_attr_from_kern(ibv_qp_attr*, void*) {
+  refusal<void>("ibv_copy_qp_attr_from_kern");
+}
+
+}  // extern "C"

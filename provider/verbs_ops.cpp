@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+#include "provider/verbs_ops.h"
+
+#include "provider/buffers.h"
+#include "provider/device.h"
+#include "provider/errno_shapes.h"
+#include "provider/objects.h"
+#include "provider/unsupported.h"
+
+namespace nicless::provider {
+namespace {
+
+// Old inline functions get the 48 bytes that they know: release 20 and before have no query_port slot.
+constexpr std::size_t kOldestPortAttrSize = 48;
+
+int op_compat_query_device(ibv_context* context, ibv_device_attr* attr) {
+  query_device(device_of(context), attr);
+  return 0;
+}
+int op_compat_query_port(ibv_context* context, uint8_t port_num, _compat_ibv_port_attr* attr) {
+  return errno_itself("ibv_query_port", [&] {
+    return query_port(device_of(context), port_num, reinterpret_cast<ibv_port_attr*>(attr), kOldestPortAttrSize);
+  });
+}
+int op_query_port(ibv_context* context, uint8_t port_num, ibv_port_attr* attr, size_t size) {
+  return errno_itself("ibv_query_port", [&] { return query_port(device_of(context), port_num, attr, size); });
+}
+int op_query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* attr,
+                       size_t size) {
+  return errno_itself("ibv_query_device_ex", [&] { return query_device_ex(device_of(context), input, attr, size); });
+}
+int op_poll_cq(ibv_cq* cq, int count, ibv_wc* wc) {
+  return poll_cq(cq, count, wc);
+}
+int op_req_notify_cq(ibv_cq* cq, int solicited_only) {
+  return errno_itself("ibv_req_notify_cq", [&] { return req_notify_cq(cq, solicited_only != 0); });
+}
+int op_post_srq_recv(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
+  return errno_itself("ibv_post_srq_recv", [&] { return post_srq_recv(srq, wr, bad_wr); });
+}
+int op_post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
+  return errno_itself(Call("ibv_post_send", qp), [&] { return post_send(qp, wr, bad_wr); });
+}
+int op_post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
+  return errno_itself(Call("ibv_post_recv", qp), [&] { return post_recv(qp, wr, bad_wr); });
+}
+ibv_qp* op_create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
+  return null_and_errno("ibv_create_qp_ex", [&] { return create_qp_ex(context, attr); });
+}
+void* op_alloc_buf(ibv_pd* pd, size_t size, ibv_buf** buf) {
+  return null_and_errno("ibv_alloc_buf", [&] { return alloc_buf(pd, size, buf); });
+}
+void op_free_buf(ibv_buf* buf) {
+  free_buf(buf);
+}
+ibv_mr* op_reg_mr_ex(ibv_pd* pd, ibv_mr_init_attr* attr) {
+  return null_and_errno("ibv_reg_mr_ex", [&] { return reg_mr_ex(pd, *attr); });
+}
+
+}  // namespace
+
+void fill_ops(nicless_verbs_context& context) {
+  fill_with_refusals(context);
+  ibv_context_ops& ops = context.since_44.context.ops;
+  ops._compat_query_device = op_compat_query_device;
+  ops._compat_query_port = op_compat_query_port;
+  ops.poll_cq = op_poll_cq;
+  ops.req_notify_cq = op_req_notify_cq;
+  ops.post_srq_recv = op_post_srq_recv;
+  ops.post_send = op_post_send;
+  ops.post_recv = op_post_recv;
+  verbs_context& extended = context.since_44;
+  extended.query_port = op_query_port;
+  extended.query_device_ex = op_query_device_ex;
+  extended.create_qp_ex = op_create_qp_ex;
+  extended.sz = sizeof context;
+  extended.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+  context.alloc_buf = op_alloc_buf;
+  context.free_buf = op_free_buf;
+  context.reg_mr_ex = op_reg_mr_ex;
+}
+
+}  // namespace nicless::provider
