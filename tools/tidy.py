@@ -46,7 +46,7 @@ VERBS_OUTSIDE = ("queue/work_request", "queue/completion")
 CLOCKS = re.compile(r"\b(steady_clock|system_clock|high_resolution_clock|clock_gettime|gettimeofday|getrandom"
                     r"|random_device|mt19937\w*|s?rand|drand48|sleep_for|sleep_until|usleep|nanosleep)\b|\bsleep\s*\(")
 SLEEPS = re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep)\b|\bsleep\s*\(")
-IO_HEADERS = re.compile(r"<(boost/asio|sys/socket\.h|sys/epoll\.h|netinet/|arpa/inet\.h|linux/|pthread\.h|thread>)")
+IO_HEADERS = re.compile(r"<(boost/asio|sys/socket\.h|sys/epoll\.h|netinet/|linux/(?!futex)|thread>)")
 NAMES = re.compile(r"(?<![\w.>:])(get|handle|do)_\w+(?=\s*\()|\b\w+(Manager|Utils?)\b|\b(Manager|Utils?)\b")
 TOO_NEW = re.compile(r"\bstd::(format|expected|source_location|views|print|println|move_only_function)\b")
 LEFTOVERS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
