@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// The progress thread: serves the ports of programs that are not polling, meets deadlines, and gives its owner a turn
+// for what is not the engine's (the connection manager). It sleeps while there is nothing to do, and keeps off a port
+// that a program polls: an armed epoll beside a polling thread doubles the latency of that thread.
+//
+// Sockets are watched through an epoll set of our own, which any thread may change, and which is the one descriptor
+// that Asio waits for: so a socket can be unwatched and closed at once by whoever closes it.
+//
+// Thread-safe. Locks: its own is a leaf; ports' locks are taken with none held.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "queue/mutex.h"
+#include "queue/result.h"
+#include "wire/io/udp_port.h"
+
+namespace nicless::wire {
+
+// Whoever made the thread. Called on it, with no lock held.
+class ProgressOwner {
+ public:
+  virtual ~ProgressOwner() = default;
+  virtual void on_turn(UdpPort& port, const TurnReport& report) = 0;
+  // Once a wake-up, after the ports. Returns when it wants to be called again.
+  virtual std::optional<queue::Instant> on_wake(queue::Instant now) = 0;
+};
+
+class ProgressThread {
+ public:
+  // How long a port stays its poller's after the last poll.
+  static constexpr queue::Duration kPollerKeeps = std::chrono::milliseconds(1);
+
+  // Starts the thread, with all signals blocked. It never ends, so neither may this object or the owner. An errno where
+  // the system gives no thread or descriptor.
+  static queue::Result<ProgressThread*> start(ProgressOwner& owner);
+  ProgressThread(const ProgressThread&) = delete;
+  ProgressThread& operator=(const ProgressThread&) = delete;
+
+  // From here on the thread serves this port. ENOMEM, ENOSPC as epoll_ctl(2).
+  queue::Result<void> watch(const std::shared_ptr<UdpPort>& port) EXCLUDES(mutex_);
+  // The socket may be closed once this has returned.
+  void unwatch(const UdpPort& port) EXCLUDES(mutex_);
+  // The program will wait instead of polling: the thread takes the port back now. Cheap if it has it.
+  void take_back(UdpPort& port) EXCLUDES(mutex_);
+
+  // One more turn of the thread, soon.
+  void wake();
+  // The same, but only if the thread would otherwise sleep past `deadline`.
+  void wake_by(queue::Instant deadline) {
+    if (deadline.time_since_epoch().count() < sleeps_until_.load()) wake();
+  }
+
+  bool is_this_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
+
+ private:
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+  struct Entry {
+    std::shared_ptr<UdpPort> port;
+    int fd = -1;
+    std::uint64_t id = 0;
+    bool is_watched = false;  // in the epoll set; else a poller has it
+  };
+
+  ProgressThread(ProgressOwner& owner, int watch_fd);
+  void run();
+  void wait_for_sockets();
+  void serve_ready();
+  void serve(UdpPort& port, bool has_errors);
+  // Deadlines, the owner's turn, ports to take back; then decides how long to sleep.
+  void finish_wake();
+  void meet_deadlines(queue::Instant now);
+  std::optional<queue::Instant> take_back_unpolled(queue::Instant now) EXCLUDES(mutex_);
+  void sleep_until(std::optional<queue::Instant> deadline);
+  void leave_to_poller(UdpPort& port) EXCLUDES(mutex_);
+  void set_watched(Entry& entry, bool is_watched) REQUIRES(mutex_);
+  std::vector<std::shared_ptr<UdpPort>> ports() EXCLUDES(mutex_);
+  std::shared_ptr<UdpPort> find(std::uint64_t id) EXCLUDES(mutex_);
+
+  ProgressOwner& owner_;
+  const int watch_fd_;
+  boost::asio::io_context io_{1};
+  boost::asio::posix::stream_descriptor sockets_;
+  boost::asio::steady_timer timer_;
+  std::optional<queue::Instant> timer_at_;
+  std::atomic<bool> is_wake_posted_{false};
+  std::atomic<std::int64_t> sleeps_until_{kNever};
+
+  queue::Mutex mutex_;
+  std::vector<Entry> entries_ GUARDED_BY(mutex_);
+  std::uint64_t next_id_ GUARDED_BY(mutex_) = 1;
+  std::thread thread_;
+};
+
+}  // namespace nicless::wire

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// Socket calls that no library can interpose: programs run with preloaded socket() and recv() replacements
+// (librspreload), and our own traffic must not go through those. Each returns the value, or -errno, and leaves errno
+// as it was: a verb that succeeds does not touch the program's errno.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace nicless::wire::raw {
+
+template <typename... Args>
+long call(long number, Args... args) {
+  const int saved = errno;
+  const long value = ::syscall(number, args...);
+  if (value >= 0) return value;
+  const int failure = errno;
+  errno = saved;
+  return -failure;
+}
+
+inline int socket(int family, int type, int protocol) {
+  return static_cast<int>(call(SYS_socket, family, type, protocol));
+}
+inline int bind(int fd, const sockaddr* address, socklen_t bytes) {
+  return static_cast<int>(call(SYS_bind, fd, address, bytes));
+}
+inline int setsockopt(int fd, int level, int name, int value) {
+  return static_cast<int>(call(SYS_setsockopt, fd, level, name, &value, sizeof value));
+}
+inline int getsockname(int fd, sockaddr* address, socklen_t* bytes) {
+  return static_cast<int>(call(SYS_getsockname, fd, address, bytes));
+}
+inline int sendmmsg(int fd, mmsghdr* messages, unsigned count) {
+  return static_cast<int>(call(SYS_sendmmsg, fd, messages, count, MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+inline int recvmmsg(int fd, mmsghdr* messages, unsigned count) {
+  return static_cast<int>(call(SYS_recvmmsg, fd, messages, count, MSG_DONTWAIT, nullptr));
+}
+inline int recvmsg(int fd, msghdr* message, int flags) {
+  return static_cast<int>(call(SYS_recvmsg, fd, message, flags));
+}
+inline int close(int fd) {
+  return static_cast<int>(call(SYS_close, fd));
+}
+
+}  // namespace nicless::wire::raw

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+#include "wire/io/receive_batch.h"
+
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "wire/io/control_message.h"
+#include "wire/io/raw_syscalls.h"
+
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+namespace nicless::wire {
+
+ReceiveBatch::ReceiveBatch() : bytes_(new std::byte[kMessagesMax * kMessageBytes]) {
+  for (std::size_t i = 0; i < kMessagesMax; ++i) {
+    vectors_[i] = {bytes_.get() + i * kMessageBytes, kMessageBytes};
+    messages_[i].msg_hdr.msg_iov = &vectors_[i];
+    messages_[i].msg_hdr.msg_iovlen = 1;
+    messages_[i].msg_hdr.msg_name = &names_[i];
+    messages_[i].msg_hdr.msg_control = controls_[i].bytes.data();
+  }
+  prepare(kMessagesMax);
+}
+
+int ReceiveBatch::receive(const UdpSocket& socket) {
+  prepare(message_count_);  // only what the last call wrote over
+  message_count_ = next_message_ = 0;
+  rest_ = {};
+  local_port_ = socket.port();
+  int count = raw::recvmmsg(socket.fd(), messages_.data(), kMessagesMax);
+  if (count == -EAGAIN || count == -EINTR) count = 0;
+  if (count > 0) message_count_ = static_cast<std::size_t>(count);
+  return count;
+}
+
+bool ReceiveBatch::next(InDatagram& out) {
+  while (rest_.empty()) {
+    if (next_message_ == message_count_) return false;
+    open_message(messages_[next_message_], next_message_);
+    ++next_message_;
+  }
+  current_.bytes = rest_.first(std::min(segment_bytes_, rest_.size()));
+  rest_ = rest_.subspan(current_.bytes.size());
+  out = current_;
+  return true;
+}
+
+void ReceiveBatch::prepare(std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    messages_[i].msg_hdr.msg_namelen = sizeof(SocketAddress);
+    messages_[i].msg_hdr.msg_controllen = sizeof(Control);
+    messages_[i].msg_hdr.msg_flags = 0;
+  }
+}
+
+// An empty datagram leaves nothing to read, and one that was cut is no packet: neither reaches the engine.
+void ReceiveBatch::open_message(const mmsghdr& message, std::size_t index) {
+  msghdr header = message.msg_hdr;
+  if ((header.msg_flags & MSG_TRUNC) != 0) return;
+  current_.from = endpoint_of(names_[index]);
+  current_.to = {local_address(header), local_port_};
+  rest_ = std::span(bytes_.get() + index * kMessageBytes, message.msg_len);
+  const auto joined = find_control<int>(header, IPPROTO_UDP, UDP_GRO);
+  segment_bytes_ = joined && *joined > 0 ? static_cast<std::size_t>(*joined) : rest_.size();
+}
+
+Gid ReceiveBatch::local_address(msghdr& message) const {
+  if (const auto info = find_control<in_pktinfo>(message, IPPROTO_IP, IP_PKTINFO)) return gid_of(info->ipi_addr);
+  if (const auto info = find_control<in6_pktinfo>(message, IPPROTO_IPV6, IPV6_PKTINFO)) return gid_of(info->ipi6_addr);
+  return {};
+}
+
+}  // namespace nicless::wire

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// A batch of datagrams out of a socket, in one call. Several that the kernel has joined (UDP_GRO) are taken apart
+// again. The bytes stay where they were received until the next receive(). Port-bound.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "wire/io/socket_address.h"
+#include "wire/io/udp_socket.h"
+#include "wire/packet/datagram.h"
+
+namespace nicless::wire {
+
+class ReceiveBatch {
+ public:
+  static constexpr std::size_t kMessagesMax = 8;
+  static constexpr std::size_t kMessageBytes = 65536;  // more than UDP can carry, joined or not
+
+  ReceiveBatch();
+
+  // How many messages came; 0 when none is waiting; or a negative errno: an ICMP error, which the error queue explains.
+  int receive(const UdpSocket& socket);
+
+  // The next datagram of what came; false when there is none left.
+  bool next(InDatagram& out);
+
+ private:
+  union Control {
+    cmsghdr align;
+    std::array<char, 256> bytes;
+  };
+
+  void prepare(std::size_t count);
+  void open_message(const mmsghdr& message, std::size_t index);
+  Gid local_address(msghdr& message) const;
+
+  std::unique_ptr<std::byte[]> bytes_;  // kMessagesMax times kMessageBytes, never initialised: touched as needed
+  std::array<mmsghdr, kMessagesMax> messages_{};
+  std::array<iovec, kMessagesMax> vectors_{};
+  std::array<SocketAddress, kMessagesMax> names_;
+  std::array<Control, kMessagesMax> controls_;
+
+  std::uint16_t local_port_ = 0;
+  std::size_t message_count_ = 0;
+  std::size_t next_message_ = 0;
+  // The message that next() is in: what is left of it, and its segment size.
+  InDatagram current_;
+  std::span<const std::byte> rest_;
+  std::size_t segment_bytes_ = 0;
+};
+
+}  // namespace nicless::wire

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+#include "wire/io/send_batch.h"
+
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <sys/uio.h>
+
+#include <cerrno>
+#include <span>
+#include <utility>
+
+#include "wire/io/control_message.h"
+#include "wire/io/raw_syscalls.h"
+#include "wire/packet/icrc.h"
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+
+namespace nicless::wire {
+
+namespace {
+
+constexpr std::size_t kVectorsPerMessageMax = 1024;  // UIO_MAXIOV
+// One segmented datagram must fit the length field of an IP packet, headers included.
+constexpr std::size_t kGroupBytesMax = 65000;
+// A socket reports a pending ICMP error instead of sending; the next attempt sends. More errors than this in a row mean
+// something else.
+constexpr int kAttemptsMax = 4;
+
+std::size_t vectors_of(const OutDatagram& datagram) {
+  return 2 + datagram.span_count;
+}
+
+iovec vector_of(const std::byte* start, std::size_t bytes) {
+  return {const_cast<std::byte*>(start), bytes};  // sendmsg only reads
+}
+
+// What sendmsg reports for an ICMP error about an earlier datagram, which has nothing to do with this one.
+bool is_pending_error(int errno_value) {
+  return errno_value == ECONNREFUSED || errno_value == EHOSTUNREACH || errno_value == EPROTO ||
+         errno_value == ENOPROTOOPT || errno_value == EMSGSIZE;
+}
+
+// Destination, source address and IP options of a message; the writer returned may append more.
+ControlWriter address(const OutDatagram& datagram, int family, SocketAddress& name, std::span<char> control_bytes,
+                      msghdr& message) {
+  constexpr IpOptions kDefault;
+  const unsigned interface = is_link_local(datagram.to.address) ? interface_of(datagram.from.address) : 0;
+  message.msg_name = &name;
+  message.msg_namelen = to_socket_address(datagram.to, family, interface, name);
+  message.msg_control = control_bytes.data();
+  ControlWriter control(message);
+  const bool is_ipv4 = family == AF_INET || datagram.to.address.is_ipv4();
+  if (!is_unspecified(datagram.from.address)) {
+    if (is_ipv4) {
+      in_pktinfo info{};
+      info.ipi_spec_dst = ipv4_of(datagram.from.address);
+      control.append(IPPROTO_IP, IP_PKTINFO, info);
+    } else {
+      in6_pktinfo info{};
+      info.ipi6_addr = ipv6_of(datagram.from.address);
+      info.ipi6_ifindex = interface;
+      control.append(IPPROTO_IPV6, IPV6_PKTINFO, info);
+    }
+  }
+  if (datagram.ip.traffic_class != kDefault.traffic_class) {
+    const int value = datagram.ip.traffic_class;
+    is_ipv4 ? control.append(IPPROTO_IP, IP_TOS, value) : control.append(IPPROTO_IPV6, IPV6_TCLASS, value);
+  }
+  if (datagram.ip.hop_limit != kDefault.hop_limit && datagram.ip.hop_limit != 0) {
+    const int value = datagram.ip.hop_limit;
+    is_ipv4 ? control.append(IPPROTO_IP, IP_TTL, value) : control.append(IPPROTO_IPV6, IPV6_HOPLIMIT, value);
+  }
+  return control;
+}
+
+}  // namespace
+
+SendBatch::SendBatch()
+    : datagrams_(kDatagramsMax), messages_(kDatagramsMax), names_(kDatagramsMax), controls_(kDatagramsMax) {
+  groups_.reserve(kDatagramsMax);
+}
+
+void SendBatch::send(UdpSocket& socket, queue::Instant now, Trace* trace) {
+  group(socket);
+  seal_all();
+  write_messages(socket);
+  submit(socket);
+  if (trace != nullptr) {
+    for (std::size_t i = 0; i < count_; ++i) trace->on_sent(now, datagrams_[i]);
+  }
+  count_ = 0;
+}
+
+std::optional<Refusal> SendBatch::take_refusal() {
+  return std::exchange(refusal_, std::nullopt);
+}
+
+bool SendBatch::take_error_hint() {
+  return std::exchange(has_error_hint_, false);
+}
+
+void SendBatch::group(const UdpSocket& socket) {
+  groups_.clear();
+  for (std::size_t i = 0; i < count_; ++i) {
+    const bool joined = !groups_.empty() && socket.can_segment() && joins(groups_.back(), datagrams_[i]);
+    if (!joined) groups_.push_back({i, 0, 0});
+    ++groups_.back().count;
+    groups_.back().vectors += vectors_of(datagrams_[i]);
+  }
+}
+
+// All segments have one size; only the last may be shorter, so nothing follows a shorter one.
+bool SendBatch::joins(const Group& group, const OutDatagram& next) const {
+  const OutDatagram& first = datagrams_[group.first];
+  const OutDatagram& last = datagrams_[group.first + group.count - 1];
+  return last.size() == first.size() && next.size() <= first.size() && next.to == first.to && next.from == first.from &&
+         next.ip == first.ip && (group.count + 1) * first.size() <= kGroupBytesMax &&
+         group.vectors + vectors_of(next) <= kVectorsPerMessageMax;
+}
+
+// The kernel numbers the segments of one datagram from 0 in the IPv4 identification, which the ICRC covers.
+void SendBatch::seal_all() {
+  for (const Group& group : groups_) {
+    for (std::size_t i = 0; i < group.count; ++i) {
+      seal(datagrams_[group.first + i], static_cast<std::uint16_t>(i));
+    }
+  }
+}
+
+void SendBatch::write_messages(const UdpSocket& socket) {
+  std::size_t vectors = 0;
+  for (const Group& group : groups_) vectors += group.vectors;
+  if (vectors_.size() < vectors) vectors_.resize(vectors);
+  std::size_t next_vector = 0;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    messages_[g].msg_hdr.msg_iov = &vectors_[next_vector];
+    messages_[g].msg_hdr.msg_iovlen = groups_[g].vectors;
+    for (std::size_t i = 0; i < groups_[g].count; ++i) {
+      const OutDatagram& datagram = datagrams_[groups_[g].first + i];
+      vectors_[next_vector++] = vector_of(datagram.header.data(), datagram.header_bytes);
+      for (std::size_t s = 0; s < datagram.span_count; ++s) {
+        vectors_[next_vector++] = vector_of(datagram.spans[s].data(), datagram.spans[s].size());
+      }
+      vectors_[next_vector++] = vector_of(datagram.trailer.data(), datagram.trailer_view().size());
+    }
+    write_message(socket, groups_[g], g);
+  }
+}
+
+void SendBatch::write_message(const UdpSocket& socket, const Group& group, std::size_t index) {
+  const OutDatagram& first = datagrams_[group.first];
+  msghdr& message = messages_[index].msg_hdr;
+  ControlWriter control = address(first, socket.family(), names_[index], controls_[index].bytes, message);
+  if (group.count > 1) control.append(IPPROTO_UDP, UDP_SEGMENT, static_cast<std::uint16_t>(first.size()));
+}
+
+void SendBatch::submit(UdpSocket& socket) {
+  std::size_t sent = 0;
+  int attempts = 0;
+  while (sent < groups_.size()) {
+    const int done = raw::sendmmsg(socket.fd(), &messages_[sent], static_cast<unsigned>(groups_.size() - sent));
+    if (done > 0) {
+      sent += static_cast<std::size_t>(done);
+      attempts = 0;
+      continue;
+    }
+    const int failure = done < 0 ? -done : EAGAIN;
+    if (failure == EINTR) continue;
+    if (is_pending_error(failure) && ++attempts < kAttemptsMax) {
+      has_error_hint_ = true;
+      continue;
+    }
+    if (groups_[sent].count > 1 && (failure == EIO || failure == EINVAL)) {
+      // EIO: this way out cannot segment, nor will it next time. EINVAL: the segments do not fit this route's MTU, or
+      // the kernel takes fewer of them.
+      if (failure == EIO) socket.stop_segmenting();
+      send_singly(socket, groups_[sent]);
+    } else {
+      refuse(groups_[sent], failure);
+    }
+    ++sent;
+    attempts = 0;
+  }
+}
+
+void SendBatch::send_singly(UdpSocket& socket, const Group& group) {
+  iovec* vectors = messages_[static_cast<std::size_t>(&group - groups_.data())].msg_hdr.msg_iov;
+  for (std::size_t i = 0; i < group.count; ++i) {
+    OutDatagram& datagram = datagrams_[group.first + i];
+    seal(datagram, 0);
+    SocketAddress name;
+    Control control;
+    mmsghdr single{};
+    address(datagram, socket.family(), name, control.bytes, single.msg_hdr);
+    single.msg_hdr.msg_iov = vectors;
+    single.msg_hdr.msg_iovlen = vectors_of(datagram);
+    const int sent = raw::sendmmsg(socket.fd(), &single, 1);
+    if (sent < 0) refuse({group.first + i, 1, 0}, -sent);
+    vectors += vectors_of(datagram);
+  }
+}
+
+void SendBatch::refuse(const Group& group, int errno_value) {
+  const OutDatagram& first = datagrams_[group.first];
+  refusal_ = Refusal{errno_value, first.to, first.size()};
+}
+
+}  // namespace nicless::wire

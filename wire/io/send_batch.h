@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// A batch of datagrams on their way into a socket: filled in place, sealed, grouped and handed to the kernel in one
+// call. Neighbours of one size, with the same ends, leave as one segmented datagram (UDP_SEGMENT). Nothing is copied
+// here: the kernel reads headers and payload where they are. Port-bound.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "wire/io/socket_address.h"
+#include "wire/io/trace.h"
+#include "wire/io/udp_socket.h"
+#include "wire/packet/datagram.h"
+
+namespace nicless::wire {
+
+// A datagram that the kernel would not take: lost, as if the network had dropped it; the transport sends it again.
+struct Refusal {
+  int errno_value = 0;
+  Endpoint to;
+  std::size_t bytes = 0;
+};
+
+class SendBatch {
+ public:
+  static constexpr std::size_t kDatagramsMax = 64;  // also the kernel's limit of segments in one datagram
+
+  SendBatch();
+
+  bool is_full() const { return count_ == kDatagramsMax; }
+  bool empty() const { return count_ == 0; }
+  OutDatagram& slot() { return datagrams_[count_]; }  // to fill; it counts once kept
+  void keep() { ++count_; }
+
+  // Sends all and empties the batch. Never blocks: what the kernel does not take at once is refused.
+  void send(UdpSocket& socket, queue::Instant now, Trace* trace);
+
+  std::optional<Refusal> take_refusal();  // the last one, since the last call
+  // True if the socket reported an ICMP error on this occasion: the error queue holds it.
+  bool take_error_hint();
+
+ private:
+  // datagrams_[first, first + count): one message for the kernel.
+  struct Group {
+    std::size_t first = 0;
+    std::size_t count = 0;
+    std::size_t vectors = 0;
+  };
+  union Control {
+    cmsghdr align;
+    std::array<char, 128> bytes;
+  };
+
+  void group(const UdpSocket& socket);
+  bool joins(const Group& group, const OutDatagram& next) const;
+  void seal_all();
+  void write_messages(const UdpSocket& socket);
+  void write_message(const UdpSocket& socket, const Group& group, std::size_t index);
+  void submit(UdpSocket& socket);
+  void send_singly(UdpSocket& socket, const Group& group);
+  void refuse(const Group& group, int errno_value);
+
+  std::vector<OutDatagram> datagrams_;
+  std::size_t count_ = 0;
+  std::vector<Group> groups_;
+  std::vector<mmsghdr> messages_;
+  std::vector<iovec> vectors_;
+  std::vector<SocketAddress> names_;
+  std::vector<Control> controls_;
+  std::optional<Refusal> refusal_;
+  bool has_error_hint_ = false;
+};
+
+}  // namespace nicless::wire

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+#include "wire/io/socket_address.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "queue/mutex.h"
+
+namespace nicless::wire {
+
+namespace {
+
+constexpr std::size_t kMappedPrefixBytes = 12;
+
+// Link-local addresses of this host. They change rarely, so what was found stays.
+class LinkLocalTable {
+ public:
+  unsigned find(const Gid& gid) EXCLUDES(mutex_) {
+    queue::MutexLock lock(mutex_);
+    if (const auto known = interfaces_.find(gid); known != interfaces_.end()) return known->second;
+    read();
+    const auto found = interfaces_.find(gid);
+    return found == interfaces_.end() ? 0 : found->second;
+  }
+
+ private:
+  void read() REQUIRES(mutex_) {
+    ifaddrs* list = nullptr;
+    if (getifaddrs(&list) != 0) return;
+    for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+      if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET6) continue;
+      SocketAddress address{};
+      std::memcpy(&address.v6, entry->ifa_addr, sizeof address.v6);
+      const Gid gid = gid_of(address.v6.sin6_addr);
+      if (is_link_local(gid)) interfaces_[gid] = address.v6.sin6_scope_id;
+    }
+    freeifaddrs(list);
+  }
+
+  queue::Mutex mutex_;
+  std::map<Gid, unsigned> interfaces_ GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+Gid gid_of(const in_addr& address) {
+  Gid gid;
+  gid.bytes[10] = gid.bytes[11] = std::byte{0xff};
+  std::memcpy(gid.bytes.data() + kMappedPrefixBytes, &address, sizeof address);
+  return gid;
+}
+
+Gid gid_of(const in6_addr& address) {
+  Gid gid;
+  std::memcpy(gid.bytes.data(), &address, sizeof address);
+  return gid;
+}
+
+in_addr ipv4_of(const Gid& gid) {
+  in_addr address;
+  std::memcpy(&address, gid.bytes.data() + kMappedPrefixBytes, sizeof address);
+  return address;
+}
+
+in6_addr ipv6_of(const Gid& gid) {
+  in6_addr address;
+  std::memcpy(&address, gid.bytes.data(), sizeof address);
+  return address;
+}
+
+Endpoint endpoint_of(const SocketAddress& address) {
+  if (address.any.sa_family == AF_INET) return {gid_of(address.v4.sin_addr), ntohs(address.v4.sin_port)};
+  return {gid_of(address.v6.sin6_addr), ntohs(address.v6.sin6_port)};
+}
+
+socklen_t to_socket_address(const Endpoint& endpoint, int family, unsigned interface, SocketAddress& out) {
+  if (family == AF_INET) {
+    out.v4 = {};
+    out.v4.sin_family = AF_INET;
+    out.v4.sin_port = htons(endpoint.port);
+    out.v4.sin_addr = ipv4_of(endpoint.address);
+    return sizeof out.v4;
+  }
+  out.v6 = {};
+  out.v6.sin6_family = AF_INET6;
+  out.v6.sin6_port = htons(endpoint.port);
+  out.v6.sin6_addr = ipv6_of(endpoint.address);
+  out.v6.sin6_scope_id = interface;
+  return sizeof out.v6;
+}
+
+bool is_link_local(const Gid& gid) {
+  return gid.bytes[0] == std::byte{0xfe} && (gid.bytes[1] & std::byte{0xc0}) == std::byte{0x80};
+}
+
+bool is_unspecified(const Gid& gid) {
+  const auto tail = gid.is_ipv4() ? gid.bytes.begin() + kMappedPrefixBytes : gid.bytes.begin();
+  return std::all_of(tail, gid.bytes.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+unsigned interface_of(const Gid& link_local) {
+  static LinkLocalTable& table = *new LinkLocalTable;  // for the life of the process: ports outlive static objects
+  return table.find(link_local);
+}
+
+}  // namespace nicless::wire

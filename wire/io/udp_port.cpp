@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+#include "wire/io/udp_port.h"
+
+#include <utility>
+
+#include "wire/io/error_queue.h"
+
+namespace nicless::wire {
+
+namespace {
+
+constexpr std::size_t kDeadlinesPutOffMax = 16;
+
+}  // namespace
+
+queue::Result<std::shared_ptr<UdpPort>> UdpPort::open(const SocketConfig& config, Trace* trace) {
+  auto socket = UdpSocket::open(config);
+  if (!socket) return socket.error();
+  return std::make_shared<UdpPort>(std::move(*socket), trace);
+}
+
+UdpPort::UdpPort(UdpSocket socket, Trace* trace)
+    : udp_port_(socket.port()), trace_(trace), socket_(std::move(socket)), engine_(udp_port_) {}
+
+TurnReport UdpPort::turn(queue::Instant now) {
+  TurnReport report;
+  if (!socket_.is_open()) return report;
+  const int messages = receive(now, report);
+  const auto deadline = next_deadline();
+  const bool is_due = deadline && *deadline <= now;
+  if (messages == 0 && unreachable_.empty() && !is_due) return report;  // an idle turn costs one system call
+  if (is_due) meet_deadline(now, messages == static_cast<int>(ReceiveBatch::kMessagesMax));
+  send_due(now);
+  finish(now, report);
+  return report;
+}
+
+TurnReport UdpPort::send(queue::Instant now) {
+  TurnReport report;
+  if (!socket_.is_open()) return report;
+  send_due(now);
+  finish(now, report);
+  return report;
+}
+
+std::vector<Endpoint> UdpPort::take_unreachable() {
+  return std::exchange(unreachable_, {});
+}
+
+void UdpPort::close() {
+  socket_.close();
+  next_deadline_.store(kNever);
+}
+
+std::optional<queue::Instant> UdpPort::next_deadline() const {
+  const std::int64_t deadline = next_deadline_.load();
+  if (deadline == kNever) return std::nullopt;
+  return queue::Instant(queue::Duration(deadline));
+}
+
+void UdpPort::on_socket_error() {
+  if (socket_.is_open()) drain_error_queue(socket_, unreachable_);
+}
+
+// Returns how many messages came, or a negative errno.
+int UdpPort::receive(queue::Instant now, TurnReport& report) {
+  const int messages = in_.receive(socket_);
+  if (messages < 0) drain_error_queue(socket_, unreachable_);
+  InDatagram datagram;
+  while (in_.next(datagram)) {
+    ++report.received;
+    if (trace_ != nullptr) trace_->on_received(now, datagram);
+    engine_.on_datagram(now, datagram);
+  }
+  return messages;
+}
+
+// What still waits in the socket may be the answer that a timer waits for: a turn that could not read everything puts
+// deadlines off, though not for ever, as anybody can flood a socket.
+void UdpPort::meet_deadline(queue::Instant now, bool may_have_more) {
+  if (may_have_more && deadlines_put_off_ < kDeadlinesPutOffMax) {
+    ++deadlines_put_off_;
+    return;
+  }
+  deadlines_put_off_ = 0;
+  engine_.on_deadline(now);
+}
+
+// Spans of a datagram point into registered memory and are good while the lock is held: each batch leaves before the
+// next is made, and all before the lock is released.
+void UdpPort::send_due(queue::Instant now) {
+  for (std::size_t sent = 0; sent < kDatagramsOutPerTurnMax; sent += SendBatch::kDatagramsMax) {
+    fill(now);
+    const bool is_last = !out_.is_full();
+    if (!out_.empty()) out_.send(socket_, now, trace_);
+    is_cut_ = !is_last;
+    if (is_last) return;
+  }
+}
+
+void UdpPort::fill(queue::Instant now) {
+  while (!out_.is_full() && engine_.next_datagram(now, out_.slot())) out_.keep();
+}
+
+void UdpPort::finish(queue::Instant now, TurnReport& report) {
+  if (out_.take_error_hint()) drain_error_queue(socket_, unreachable_);
+  if (trace_ != nullptr) trace_->on_turn_end();
+  const auto deadline = is_cut_ ? std::optional(now) : engine_.next_deadline();
+  next_deadline_.store(deadline ? deadline->time_since_epoch().count() : kNever);
+  report.has_mads = engine_.gsi().has_arrivals();
+  report.has_unreachable = !unreachable_.empty();
+  report.refusal = out_.take_refusal();
+}
+
+}  // namespace nicless::wire

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// A port: one UDP socket, one engine, one lock. Whoever holds the lock is the engine: a thread that posts, a thread
+// that polls an empty completion queue, else the progress thread (docs/adr has the reasons).
+//
+// Functions marked REQUIRES(mutex) are the holder's; the others are for any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "queue/mutex.h"
+#include "queue/result.h"
+#include "queue/types.h"
+#include "wire/engine.h"
+#include "wire/io/receive_batch.h"
+#include "wire/io/send_batch.h"
+#include "wire/io/trace.h"
+#include "wire/io/udp_socket.h"
+
+namespace nicless::wire {
+
+// Work in one turn is bounded: at most one batch in and this many datagrams out.
+inline constexpr std::size_t kDatagramsOutPerTurnMax = 512;
+
+// What a turn leaves to do once the lock is released.
+struct TurnReport {
+  std::size_t received = 0;  // datagrams
+  bool has_mads = false;     // the GSI's inbox is not empty
+  bool has_unreachable = false;
+  std::optional<Refusal> refusal;  // the kernel would not take a datagram
+};
+
+class UdpPort {
+ public:
+  // trace: null, or outlives the port.
+  static queue::Result<std::shared_ptr<UdpPort>> open(const SocketConfig& config, Trace* trace);
+  UdpPort(UdpSocket socket, Trace* trace);
+  UdpPort(const UdpPort&) = delete;
+  UdpPort& operator=(const UdpPort&) = delete;
+
+  queue::Mutex mutex;
+
+  Engine& engine() REQUIRES(mutex) { return engine_; }
+
+  // One turn of the engine: receives a batch, meets deadlines, sends what is due.
+  TurnReport turn(queue::Instant now) REQUIRES(mutex);
+  // The same without receiving: after posts and state changes.
+  TurnReport send(queue::Instant now) REQUIRES(mutex);
+  // Destinations that ICMP says have no such port, since the last call.
+  std::vector<Endpoint> take_unreachable() REQUIRES(mutex);
+  // Frees the UDP port number at once. Turns do nothing from then on. Stop watching it first (progress_thread.h).
+  void close() REQUIRES(mutex);
+
+  std::uint16_t udp_port() const { return udp_port_; }
+  int fd() const REQUIRES(mutex) { return socket_.fd(); }
+
+  // The socket reported an error: empties its error queue.
+  void on_socket_error() REQUIRES(mutex);
+
+  // When the next turn is due, as of the last one: the engine's next deadline, or at once if the limit ended its
+  // sending.
+  std::optional<queue::Instant> next_deadline() const;
+
+  // A program's thread polls this port: the progress thread keeps off it for a while. Forgotten when the program arms
+  // a completion queue instead.
+  void mark_polled(queue::Instant now) { polled_at_.store(now.time_since_epoch().count(), std::memory_order_relaxed); }
+  void forget_polled() { polled_at_.store(kLongAgo); }
+  bool is_polled_since(queue::Instant since) const { return polled_at_.load() >= since.time_since_epoch().count(); }
+
+  // Whether the progress thread waits for this socket (else a poller has it). Set by the progress thread alone.
+  bool is_watched() const { return is_watched_.load(); }
+  void set_watched(bool is_watched) { is_watched_.store(is_watched); }
+
+ private:
+  static constexpr std::int64_t kLongAgo = std::numeric_limits<std::int64_t>::min();
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+  int receive(queue::Instant now, TurnReport& report) REQUIRES(mutex);
+  void meet_deadline(queue::Instant now, bool may_have_more) REQUIRES(mutex);
+  void send_due(queue::Instant now) REQUIRES(mutex);
+  void fill(queue::Instant now) REQUIRES(mutex);
+  void finish(queue::Instant now, TurnReport& report) REQUIRES(mutex);
+
+  const std::uint16_t udp_port_;
+  Trace* const trace_;
+  UdpSocket socket_ GUARDED_BY(mutex);
+  Engine engine_ GUARDED_BY(mutex);
+  SendBatch out_ GUARDED_BY(mutex);
+  ReceiveBatch in_ GUARDED_BY(mutex);
+  std::vector<Endpoint> unreachable_ GUARDED_BY(mutex);
+  bool is_cut_ GUARDED_BY(mutex) = false;                // the limit ended sending
+  std::size_t deadlines_put_off_ GUARDED_BY(mutex) = 0;  // turns in a row
+  std::atomic<std::int64_t> next_deadline_{kNever};
+  std::atomic<std::int64_t> polled_at_{kLongAgo};
+  std::atomic<bool> is_watched_{false};
+};
+
+}  // namespace nicless::wire

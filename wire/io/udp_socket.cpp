@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+#include "wire/io/udp_socket.h"
+
+#include <netinet/in.h>
+#include <netinet/udp.h>
+
+#include <array>
+#include <atomic>
+#include <string>
+
+#include "wire/io/raw_syscalls.h"
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+#ifndef UDP_NO_CHECK6_RX
+#define UDP_NO_CHECK6_RX 102
+#endif
+
+namespace nicless::wire {
+
+namespace {
+
+// More than any default limit; the kernel gives what net.core.rmem_max and wmem_max allow.
+constexpr int kSocketBufferBytes = 8 << 20;
+constexpr int kDefaultHopLimit = 64;  // the default of IpOptions: such datagrams need no control message
+
+// Sockets of this process, for close_inherited_sockets(). More than fit stay open in a child, which is harmless.
+constexpr std::size_t kTrackedSocketsMax = 1024;
+std::array<std::atomic<int>, kTrackedSocketsMax> tracked_sockets;  // fd + 1; 0: free
+
+void track(int fd) {
+  for (auto& slot : tracked_sockets) {
+    int free = 0;
+    if (slot.compare_exchange_strong(free, fd + 1)) return;
+  }
+}
+
+void untrack(int fd) {
+  for (auto& slot : tracked_sockets) {
+    int tracked = fd + 1;
+    if (slot.compare_exchange_strong(tracked, 0)) return;
+  }
+}
+
+void set_ipv4_options(int fd) {
+  raw::setsockopt(fd, IPPROTO_IP, IP_PKTINFO, 1);
+  // PROBE sets don't-fragment (and with it an id of 0, which the ICRC covers) and does not believe path MTUs that
+  // anybody may have told the kernel.
+  raw::setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+  raw::setsockopt(fd, IPPROTO_IP, IP_RECVERR, 1);
+  raw::setsockopt(fd, IPPROTO_IP, IP_TTL, kDefaultHopLimit);
+}
+
+void set_ipv6_options(int fd) {
+  raw::setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+  raw::setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
+  raw::setsockopt(fd, IPPROTO_IPV6, IPV6_DONTFRAG, 1);
+  raw::setsockopt(fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
+  raw::setsockopt(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, kDefaultHopLimit);
+  raw::setsockopt(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);  // hardware sends RoCE v2 without UDP checksum
+}
+
+// Only bind can fail for a reason the program can do something about; an option that an old kernel does not know
+// leaves the socket usable.
+int set_up(int fd, const SocketConfig& config) {
+  const bool is_ipv6 = config.address.any.sa_family == AF_INET6;
+  if (is_ipv6) raw::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, config.v6_only ? 1 : 0);
+  if (config.reuse_address) raw::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+  raw::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, kSocketBufferBytes);
+  raw::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, kSocketBufferBytes);
+  raw::setsockopt(fd, IPPROTO_UDP, UDP_GRO, 1);
+  set_ipv4_options(fd);
+  if (is_ipv6) set_ipv6_options(fd);
+  return raw::bind(fd, &config.address.any, is_ipv6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
+}
+
+}  // namespace
+
+SocketConfig any_address() {
+  SocketConfig config;
+  config.address.v6 = {};
+  config.address.v6.sin6_family = AF_INET6;
+  const int probe = raw::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const bool has_ipv6 = probe >= 0 && raw::bind(probe, &config.address.any, sizeof config.address.v6) == 0;
+  if (probe >= 0) raw::close(probe);
+  if (has_ipv6) return config;
+  config.address.v4 = {};
+  config.address.v4.sin_family = AF_INET;
+  return config;
+}
+
+queue::Result<UdpSocket> UdpSocket::open(const SocketConfig& config) {
+  UdpSocket socket;
+  socket.family_ = config.address.any.sa_family;
+  const int fd = raw::socket(socket.family_, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return queue::error(-fd, "no UDP socket can be opened");
+  socket.fd_ = fd;
+  track(fd);
+  if (const int bound = set_up(fd, config); bound < 0) {
+    return queue::error(-bound, "UDP " + to_string(endpoint_of(config.address)) + " cannot be bound");
+  }
+  SocketAddress name{};
+  socklen_t bytes = sizeof name;
+  if (const int named = raw::getsockname(fd, &name.any, &bytes); named < 0) {
+    return queue::error(-named, "the socket does not tell its port");
+  }
+  socket.port_ = endpoint_of(name).port;
+  socket.can_segment_ = raw::setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, 0) == 0;
+  return socket;
+}
+
+UdpSocket& UdpSocket::operator=(UdpSocket&& other) noexcept {
+  close();
+  fd_ = other.fd_;
+  family_ = other.family_;
+  port_ = other.port_;
+  can_segment_ = other.can_segment_;
+  other.fd_ = -1;
+  return *this;
+}
+
+void UdpSocket::close() {
+  if (fd_ < 0) return;
+  untrack(fd_);
+  raw::close(fd_);
+  fd_ = -1;
+}
+
+void close_inherited_sockets() {
+  for (auto& slot : tracked_sockets) {
+    const int fd = slot.exchange(0) - 1;
+    if (fd >= 0) raw::close(fd);
+  }
+}
+
+}  // namespace nicless::wire

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// A UDP socket set up for RoCE v2: non-blocking, close-on-exec, don't-fragment, packet info on, ICMP errors wanted,
+// buffers as large as the system allows. Port-bound (docs/THREADS.md); opening and closing from any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "queue/result.h"
+#include "wire/io/socket_address.h"
+
+namespace nicless::wire {
+
+struct SocketConfig {
+  SocketAddress address{};  // AF_INET, or AF_INET6 (dual stack if it is a wildcard and not v6_only); port 0: any
+  bool reuse_address = false;
+  bool v6_only = false;
+};
+
+// The wildcard address with an ephemeral port: dual stack, or plain IPv4 where the kernel has no IPv6.
+SocketConfig any_address();
+
+class UdpSocket {
+ public:
+  // The error is bind(2)'s: EADDRINUSE, EACCES, EADDRNOTAVAIL; or EMFILE, ENFILE, ENOMEM.
+  static queue::Result<UdpSocket> open(const SocketConfig& config);
+
+  UdpSocket() = default;
+  ~UdpSocket() { close(); }
+  UdpSocket(UdpSocket&& other) noexcept { *this = static_cast<UdpSocket&&>(other); }
+  UdpSocket& operator=(UdpSocket&& other) noexcept;
+  UdpSocket(const UdpSocket&) = delete;
+  UdpSocket& operator=(const UdpSocket&) = delete;
+
+  void close();
+  bool is_open() const { return fd_ >= 0; }
+  int fd() const { return fd_; }
+  int family() const { return family_; }
+  std::uint16_t port() const { return port_; }
+
+  // Whether several datagrams of one size may leave as one (UDP_SEGMENT). Some devices turn out not to.
+  bool can_segment() const { return can_segment_; }
+  void stop_segmenting() { can_segment_ = false; }
+
+ private:
+  int fd_ = -1;
+  int family_ = 0;
+  std::uint16_t port_ = 0;
+  bool can_segment_ = false;
+};
+
+// For a forked child, which has copies of its parent's sockets: closes them, so that the parent's ports are the
+// parent's alone. Async-signal-safe.
+void close_inherited_sockets();
+
+}  // namespace nicless::wire
