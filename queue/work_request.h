@@ -55,8 +55,8 @@ struct Wqe {
   RKey rkey{};
   std::uint64_t compare_add = 0;  // atomics
   std::uint64_t swap = 0;
-  std::span<const Sge> sges;
-  std::span<const std::byte> inline_data;
+  std::span<const Sge> sges{};
+  std::span<const std::byte> inline_data{};
   std::uint64_t length = 0;  // bytes of the whole message
 };
 
