@@ -6,15 +6,14 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
-#include <deque>
 #include <span>
-#include <vector>
 
 #include "queue/async_events.h"
 #include "queue/completion.h"
 #include "queue/completion_channel.h"
 #include "queue/mutex.h"
 #include "queue/result.h"
+#include "queue/ring.h"
 
 namespace nicless::queue {
 
@@ -51,11 +50,13 @@ class CompletionQueue {
 
  private:
   enum class Armed : std::uint8_t { No, Solicited, All };
+  void raise_if_armed(const Completion& completion) REQUIRES(mutex_);
+
   CompletionChannel* const channel_;
   AsyncEvents& async_events_;
   void* const handle_;
   mutable Mutex mutex_;
-  std::deque<Completion> completions_ GUARDED_BY(mutex_);
+  Ring<Completion> completions_ GUARDED_BY(mutex_);
   std::uint32_t capacity_ GUARDED_BY(mutex_);
   Armed armed_ GUARDED_BY(mutex_) = Armed::No;
   bool overrun_ GUARDED_BY(mutex_) = false;

@@ -2,9 +2,14 @@
 // A list of events behind a file descriptor that is readable exactly while the list is not empty: the common part of a
 // completion channel, the asynchronous events of a context and an rdma_cm event channel. The descriptor is an eventfd,
 // close-on-exec; a program may set O_NONBLOCK on it and hand it to poll, select or epoll. Thread-safe.
+//
+// Waiting behaves as read(2) on the kernel's own event files does, which is what programs are written for: EAGAIN under
+// O_NONBLOCK, EINTR only from a signal handler without SA_RESTART, and a point where pthread_cancel takes effect.
 #pragma once
 
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -14,13 +19,15 @@
 
 namespace nicless::queue {
 
-// The descriptor's three operations, made with raw system calls: read() and friends may be interposed by the program.
+// The descriptor's operations, made with raw system calls: read() and friends may be interposed by the program.
 Result<int> open_event_fd();
 void close_event_fd(int fd);
 void raise_event_fd(int fd);  // makes it readable
-void lower_event_fd(int fd);  // makes it not readable; only while it is
-// Waits until readable. 0, or an errno: EAGAIN if the descriptor is O_NONBLOCK and there is nothing, EINTR.
-int wait_event_fd(int fd);
+void lower_event_fd(int fd);  // makes it not readable
+bool is_nonblocking(int fd);
+// Sleeps while `*word == seen`: 0 (then look again) or EINTR. A cancellation point.
+int wait_while_equal(const std::atomic<std::uint32_t>& word, std::uint32_t seen);
+void wake_waiters(const std::atomic<std::uint32_t>& word);
 
 template <typename Event>
 class EventList {
@@ -36,6 +43,8 @@ class EventList {
     MutexLock lock(mutex_);
     events_.push_back(std::move(event));
     if (events_.size() == 1) raise_event_fd(fd_);
+    pushes_.fetch_add(1);
+    if (waiters_.load() > 0) wake_waiters(pushes_);
   }
 
   std::optional<Event> take() EXCLUDES(mutex_) {
@@ -51,8 +60,27 @@ class EventList {
   Result<Event> wait() EXCLUDES(mutex_) {
     for (;;) {
       if (auto event = take()) return std::move(*event);
-      if (int e = wait_event_fd(fd_)) return error(e, e == EAGAIN ? "no event is waiting" : "interrupted by a signal");
+      if (int e = await()) return error(e, e == EAGAIN ? "no event is waiting" : "interrupted by a signal");
     }
+  }
+
+  // The blocking half of wait(): 0 when take() is worth a try, else EAGAIN or EINTR. A cancelled thread unwinds from
+  // here through its callers, so a noexcept function must not stand between this and the program: such doors loop over
+  // take() and await() themselves.
+  int await() EXCLUDES(mutex_) {
+    const std::uint32_t seen = pushes_.load();
+    if (!empty()) return 0;
+    if (is_nonblocking(fd_)) return EAGAIN;
+    // Left raised when the thread is cancelled below; that costs a later push one system call and nothing else.
+    waiters_.fetch_add(1);
+    const int e = wait_while_equal(pushes_, seen);
+    waiters_.fetch_sub(1);
+    return e;
+  }
+
+  bool empty() const EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return events_.empty();
   }
 
   // Forgets what matches: events of an object that is being destroyed. Returns how many.
@@ -66,8 +94,10 @@ class EventList {
 
  private:
   const int fd_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::deque<Event> events_ GUARDED_BY(mutex_);
+  std::atomic<std::uint32_t> pushes_{0};   // changes with every push: what a waiter sleeps on
+  std::atomic<std::uint32_t> waiters_{0};  // at least those asleep
 };
 
 }  // namespace nicless::queue

@@ -27,9 +27,11 @@ inline constexpr std::uint32_t kAccessRemoteAtomic = 8;
 inline constexpr std::uint32_t kAccessMwBind = 16;
 inline constexpr std::uint32_t kAccessZeroBased = 32;
 inline constexpr std::uint32_t kAccessOnDemand = 64;
+inline constexpr std::uint32_t kAccessHugeTlb = 128;           // a hint, together with OnDemand only
+inline constexpr std::uint32_t kAccessOptional = 0x3ff0'0000;  // IBV_ACCESS_OPTIONAL_RANGE: hints that may be ignored
 
 enum class AccessFault : std::uint8_t { UnknownKey, WrongKind, WrongPd, OutOfBounds, NoPermission };
-// "lkey 0x1234 is not registered", ready to stand in a sentence.
+// What to say after the key: "is not registered" in "lkey 0x1234 is not registered".
 const char* describe(AccessFault fault);
 
 struct MemoryKeys {
@@ -37,10 +39,11 @@ struct MemoryKeys {
   RKey rkey{};
 };
 
-// A pointer into registered memory, or why not.
+// A pointer into registered memory, or why not. An access of no bytes is never a fault, whatever its key (IBTA
+// 9.7.4.1.2, 10.7.3.1): its pointer is not null and must not be followed.
 struct Access {
   std::byte* pointer = nullptr;
-  AccessFault fault = AccessFault::UnknownKey;  // meaningful where pointer is null and the length was not 0
+  AccessFault fault = AccessFault::UnknownKey;  // meaningful where pointer is null
   explicit operator bool() const { return pointer != nullptr; }
 };
 
@@ -50,8 +53,9 @@ class MrTable {
 
   // host: where the memory is; iova: the address by which work requests name it (equal to host unless
   // ibv_reg_mr_iova or a zero-based region says otherwise). EINVAL: remote write or atomic without local write, unknown
-  // access bits, length 0 with a null address, a range that wraps. EFAULT: not all of it is mapped with the access
-  // asked.
+  // access bits, a range that touches no page (length 0 at the start of one, so also at null; elsewhere the kernel
+  // takes length 0), a range that wraps. EFAULT: not all of it is mapped with the access asked; a region on demand may
+  // be mapped later.
   Result<MemoryKeys> add(PdId pd, std::byte* host, std::uint64_t iova, std::uint64_t length, std::uint32_t access)
       EXCLUDES(mutex_);
   bool remove(LKey lkey) EXCLUDES(mutex_);
@@ -66,9 +70,6 @@ class MrTable {
   std::size_t size() const EXCLUDES(mutex_);
 
  private:
-  struct Region;
-  Access find(const Region& region, PdId pd, std::uint64_t address, std::uint64_t length, std::uint32_t access) const;
-
   struct Region {
     std::byte* host = nullptr;
     std::uint64_t iova = 0;
@@ -78,15 +79,19 @@ class MrTable {
     MemoryKeys keys{};
   };
 
+  static Access access_in(const Region& region, PdId pd, std::uint64_t address, std::uint64_t length,
+                          std::uint32_t access);
+  std::uint32_t unused_key() REQUIRES(mutex_);
+
   mutable Mutex mutex_;
   Rng rng_ GUARDED_BY(mutex_);
   std::unordered_map<LKey, Region> regions_ GUARDED_BY(mutex_);
-  std::unordered_map<RKey, LKey> by_rkey_ GUARDED_BY(mutex_);
+  std::unordered_map<RKey, const Region*> by_rkey_ GUARDED_BY(mutex_);  // into regions_, whose nodes stay put
   std::atomic<std::uint64_t> generation_{1};
 };
 
 // True when every page of the range is mapped, and writable where `writable` says so. May populate pages, as pinning
-// would.
+// would. Page-rounded; an empty range is mapped. On a kernel before 5.14 `writable` is not checked.
 bool is_mapped(const std::byte* start, std::uint64_t length, bool writable);
 
 }  // namespace nicless::queue

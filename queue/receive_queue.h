@@ -4,11 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include "queue/completion.h"
 #include "queue/mutex.h"
+#include "queue/receive_ring.h"
 #include "queue/result.h"
 #include "queue/work_request.h"
 
@@ -44,16 +44,12 @@ class ReceiveQueue final : public ReceiveSource {
   void reset() EXCLUDES(mutex_);  // forgets everything without completions and purges the CQ
 
  private:
-  struct Slot;
   const std::uint32_t depth_;
   const std::uint32_t sge_max_;
   CompletionQueue& cq_;
   const Qpn qpn_;
   mutable Mutex mutex_;
-  std::unique_ptr<Slot[]> slots_ GUARDED_BY(mutex_);
-  std::unique_ptr<Sge[]> sges_ GUARDED_BY(mutex_);
-  std::uint64_t posted_ GUARDED_BY(mutex_) = 0;
-  std::uint64_t taken_ GUARDED_BY(mutex_) = 0;
+  ReceiveRing ring_ GUARDED_BY(mutex_);
   Credit credit_;
 };
 

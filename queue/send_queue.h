@@ -4,13 +4,15 @@
 //      retired <= seq < posted       still the transport's: to be sent, or sent and not acknowledged
 //
 // The requester reads any of them by sequence number and retires them strictly in order; retiring is what makes a
-// completion. Port-bound: the caller holds the port's lock. See ibv_post_send(3); IBTA 10.8.
+// completion. Room comes back later, when the program polls the completion that covers the request (see Credit): a
+// queue full of unsignalled requests stays full, as on hardware. Port-bound: the caller holds the port's lock. See
+// ibv_post_send(3); IBTA 10.8.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include "queue/completion.h"
+#include "queue/lazy_array.h"
 #include "queue/result.h"
 #include "queue/work_request.h"
 
@@ -32,8 +34,9 @@ class SendQueue {
 
   const Limits& limits() const { return limits_; }
 
-  // Copies the request in. EINVAL: more SGEs than the queue takes, inline data too long, message too long. ENOMEM: no
-  // room; the sentence says how many of the work requests in the queue are unsignalled.
+  // Copies the request in, its list and inline data included, and counts its length. EINVAL: more SGEs than the queue
+  // takes, inline data too long, message too long. ENOMEM: no room; the sentence says how many of the work requests in
+  // the queue are unsignalled.
   Result<void> post(const Wqe& request);
 
   std::uint64_t posted() const { return posted_; }
@@ -48,16 +51,25 @@ class SendQueue {
   void reset();  // forgets everything without completions and purges the CQ: a queue pair that went to RESET
 
  private:
-  struct Slot;
-  Limits limits_;
+  struct Slot {
+    Wqe wqe;
+    std::uint64_t unsignaled_before = 0;  // unsignalled requests posted before this one, ever
+  };
+  std::size_t index_of(std::uint64_t seq) const { return static_cast<std::size_t>(seq) & slot_mask_; }
+  Result<void> check(const Wqe& request) const;
+  Error no_room(std::uint64_t held) const;
+
+  const Limits limits_;
   CompletionQueue& cq_;
-  Qpn qpn_;
-  std::unique_ptr<Slot[]> slots_;
-  std::unique_ptr<Sge[]> sges_;
-  std::unique_ptr<std::byte[]> inline_data_;
+  const Qpn qpn_;
+  const std::size_t slot_mask_;  // slots are a power of two, at least the depth
+  LazyArray<Slot> slots_;
+  LazyArray<Sge> sges_;               // sge_max for each slot
+  LazyArray<std::byte> inline_data_;  // inline_max for each slot
   std::uint64_t posted_ = 0;
   std::uint64_t retired_ = 0;
-  std::uint32_t uncovered_ = 0;  // retired without a completion since the last one that made one
+  std::uint64_t unsignaled_ = 0;  // posted unsignalled, ever
+  std::uint32_t uncovered_ = 0;   // retired without a completion since the last one that made one
   Credit credit_;
 };
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include "queue/async_events.h"
@@ -16,7 +15,7 @@ class SharedReceiveQueue final : public ReceiveSource {
  public:
   // handle: what the SRQ_LIMIT_REACHED event names (the program's ibv_srq).
   SharedReceiveQueue(std::uint32_t depth, std::uint32_t sge_max, AsyncEvents& events, void* handle);
-  ~SharedReceiveQueue() override;
+  ~SharedReceiveQueue() override;  // forgets the event that nobody took; no completion may name its room any more
 
   std::uint32_t depth() const { return depth_; }
   std::uint32_t sge_max() const { return sge_max_; }
@@ -26,20 +25,16 @@ class SharedReceiveQueue final : public ReceiveSource {
   bool take(RecvWqe& out) override EXCLUDES(mutex_);
   Credit& credit() override { return credit_; }
 
-  // Arms the one-shot limit; 0 disarms. EINVAL: above the depth.
+  // Arms the one-shot limit; 0 disarms. The event comes with the next take that leaves fewer. EINVAL: above the depth.
   Result<void> set_limit(std::uint32_t limit) EXCLUDES(mutex_);
 
  private:
-  struct Slot;
   const std::uint32_t depth_;
   const std::uint32_t sge_max_;
   AsyncEvents& events_;
   void* const handle_;
   mutable Mutex mutex_;
-  std::unique_ptr<Slot[]> slots_ GUARDED_BY(mutex_);
-  std::unique_ptr<Sge[]> sges_ GUARDED_BY(mutex_);
-  std::uint64_t posted_ GUARDED_BY(mutex_) = 0;
-  std::uint64_t taken_ GUARDED_BY(mutex_) = 0;
+  ReceiveRing ring_ GUARDED_BY(mutex_);
   std::uint32_t limit_ GUARDED_BY(mutex_) = 0;
   Credit credit_;
 };
