@@ -17,27 +17,27 @@ void store_word(std::byte* to, const std::byte* from) {
   __atomic_store_n(reinterpret_cast<Aliased*>(to), value, __ATOMIC_RELEASE);
 }
 
-// Programs wait for a message by polling its last byte, or the aligned word that ends with it. So that word is stored
-// last and in one piece; memcpy alone promises no order.
-void copy_last_word_last(std::byte* to, const std::byte* from, std::size_t length) {
+}  // namespace
+
+void copy_last_byte_last(std::byte* to, std::span<const std::byte> bytes) {
+  const std::size_t length = bytes.size();
+  if (length == 0) return;
   const auto end = reinterpret_cast<std::uintptr_t>(to) + length;
   std::size_t word = 8;
   while (word > 1 && (word > length || end % word != 0)) word /= 2;
   const std::size_t before = length - word;
-  std::memcpy(to, from, before);
+  std::memcpy(to, bytes.data(), before);
   switch (word) {
     case 8:
-      return store_word<std::uint64_t>(to + before, from + before);
+      return store_word<std::uint64_t>(to + before, bytes.data() + before);
     case 4:
-      return store_word<std::uint32_t>(to + before, from + before);
+      return store_word<std::uint32_t>(to + before, bytes.data() + before);
     case 2:
-      return store_word<std::uint16_t>(to + before, from + before);
+      return store_word<std::uint16_t>(to + before, bytes.data() + before);
     default:
-      return store_word<std::uint8_t>(to + before, from + before);
+      return store_word<std::uint8_t>(to + before, bytes.data() + before);
   }
 }
-
-}  // namespace
 
 std::optional<SgFault> SgCursor::resolve(const MrTable& table, PdId pd, std::span<const Sge> sges,
                                          std::uint32_t access) {
@@ -46,15 +46,22 @@ std::optional<SgFault> SgCursor::resolve(const MrTable& table, PdId pd, std::spa
   pd_ = pd;
   access_ = access;
   length_ = 0;
+  usable_length_ = 0;
+  fault_.reset();
   // Read first: a region removed while the list is looked up makes the next refresh look again.
   generation_ = table.generation();
   for (std::uint32_t i = 0; i < sges.size(); ++i) {
-    const Access found = table.find_local(pd, sges[i], access);
-    if (!found) return SgFault{.index = i, .sge = sges[i], .fault = found.fault};
-    pointers_[i] = found.pointer;
     length_ += sges[i].length;
+    if (fault_) continue;
+    const Access found = table.find_local(pd, sges[i], access);
+    if (!found) {
+      fault_ = SgFault{.index = i, .sge = sges[i], .fault = found.fault};
+      continue;
+    }
+    pointers_[i] = found.pointer;
+    usable_length_ = length_;
   }
-  return std::nullopt;
+  return fault_;
 }
 
 std::optional<SgFault> SgCursor::refresh(const MrTable& table) {
@@ -63,14 +70,14 @@ std::optional<SgFault> SgCursor::refresh(const MrTable& table) {
 }
 
 void SgCursor::scatter(std::uint64_t offset, std::span<const std::byte> bytes) const {
-  NICLESS_CHECK(offset <= length_ && bytes.size() <= length_ - offset);
+  NICLESS_CHECK(offset <= usable_length_ && bytes.size() <= usable_length_ - offset);
   for (std::size_t i = 0; i < sges_.size() && !bytes.empty(); ++i) {
     if (offset >= sges_[i].length) {
       offset -= sges_[i].length;
       continue;
     }
     const std::size_t here = std::min<std::size_t>(bytes.size(), sges_[i].length - offset);
-    copy_last_word_last(pointers_[i] + offset, bytes.data(), here);
+    copy_last_byte_last(pointers_[i] + offset, bytes.first(here));
     bytes = bytes.subspan(here);
     offset = 0;
   }
@@ -78,7 +85,7 @@ void SgCursor::scatter(std::uint64_t offset, std::span<const std::byte> bytes) c
 
 std::size_t SgCursor::gather(std::uint64_t offset, std::uint64_t length,
                              std::span<std::span<const std::byte>> out) const {
-  NICLESS_CHECK(offset <= length_ && length <= length_ - offset);
+  NICLESS_CHECK(offset <= usable_length_ && length <= usable_length_ - offset);
   std::size_t used = 0;
   for (std::size_t i = 0; i < sges_.size() && length > 0; ++i) {
     if (offset >= sges_[i].length) {

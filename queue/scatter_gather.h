@@ -26,16 +26,18 @@ class SgCursor {
  public:
   SgCursor() = default;
 
-  // Looks up every entry that is not empty; access as in MrTable::find_local. The list must outlive the cursor's use
-  // (refresh reads it again).
+  // Looks up every entry that is not empty; access as in MrTable::find_local. Answers with the first that may not be
+  // used, which matters only to what reaches it. The list must outlive the cursor's use (refresh reads it again).
   std::optional<SgFault> resolve(const MrTable& table, PdId pd, std::span<const Sge> sges, std::uint32_t access);
   // Looks everything up again if a region was removed since; cheap when none was.
   std::optional<SgFault> refresh(const MrTable& table);
 
-  std::uint64_t length() const { return length_; }  // bytes in the whole list
+  std::uint64_t length() const { return length_; }                // bytes in the whole list
+  std::uint64_t usable_length() const { return usable_length_; }  // bytes before the first entry that may not be used
+  const std::optional<SgFault>& fault() const { return fault_; }
 
   // Copies `bytes` to [offset, offset + bytes.size()) of the list, first byte first and the last byte last.
-  // offset + bytes.size() <= length().
+  // offset + bytes.size() <= usable_length().
   void scatter(std::uint64_t offset, std::span<const std::byte> bytes) const;
 
   // Appends the spans that make up [offset, offset + length) to `out`, from out[0] on; returns how many were used. At
@@ -48,7 +50,13 @@ class SgCursor {
   std::uint32_t access_ = 0;
   std::uint64_t generation_ = 0;
   std::uint64_t length_ = 0;
+  std::uint64_t usable_length_ = 0;
+  std::optional<SgFault> fault_;
   std::array<std::byte*, kSgeMax> pointers_{};
 };
+
+// memcpy, but the word that ends with the last byte is stored last and in one piece: programs wait for a message by
+// polling its end.
+void copy_last_byte_last(std::byte* to, std::span<const std::byte> bytes);
 
 }  // namespace nicless::queue
