@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+#include "wire/rc/parts.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <utility>
+
+#include "queue/check.h"
+#include "queue/format.h"
+#include "wire/addressing.h"
+
+namespace nicless::wire {
+
+void Reasons::add(const char* pattern, ...) {
+  char text[512];
+  std::va_list arguments;
+  va_start(arguments, pattern);
+  std::vsnprintf(text, sizeof text, pattern, arguments);
+  va_end(arguments);
+  sentences_.push_back(queue::format("qp 0x%06x %s", qpn_.value(), text));
+}
+
+std::vector<std::string> Reasons::take() {
+  return std::exchange(sentences_, {});
+}
+
+std::string describe(const queue::SgFault& fault) {
+  return queue::format("sge[%u] (lkey 0x%x, address 0x%llx, %u bytes): %s", fault.index, fault.sge.lkey.value(),
+                       static_cast<unsigned long long>(fault.sge.addr), fault.sge.length, queue::describe(fault.fault));
+}
+
+void begin_datagram(const QpAttributes& attributes, OutDatagram& out) {
+  out.from = Endpoint{attributes.path.local, 0};  // the engine knows the port
+  out.to = Addressing::destination(attributes.path.remote, attributes.dest_qpn);
+  out.ip = attributes.path.ip;
+  out.span_count = 0;
+  out.payload_bytes = 0;
+}
+
+void append_payload(OutDatagram& out, std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  NICLESS_CHECK(out.span_count < out.spans.size());
+  out.spans[out.span_count++] = bytes;
+  out.payload_bytes += bytes.size();
+}
+
+}  // namespace nicless::wire

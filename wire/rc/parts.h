@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// What an RC queue pair is made of and what its two halves share. Port-bound.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "queue/async_events.h"
+#include "queue/completion_queue.h"
+#include "queue/memory_region.h"
+#include "queue/receive_queue.h"
+#include "queue/scatter_gather.h"
+#include "queue/send_queue.h"
+#include "wire/packet/datagram.h"
+#include "wire/rc/attributes.h"
+
+namespace nicless::wire {
+
+// All of it outlives the queue pair.
+struct QpParts {
+  queue::Qpn qpn{};
+  queue::PdId pd{};
+  queue::SendQueue* send_queue = nullptr;
+  queue::ReceiveSource* receives = nullptr;     // its own receive queue or an SRQ
+  queue::ReceiveQueue* own_receives = nullptr;  // the same queue where it is its own, else null
+  queue::CompletionQueue* recv_cq = nullptr;
+  queue::MrTable* regions = nullptr;
+  queue::AsyncEvents* async_events = nullptr;
+  void* handle = nullptr;  // the ibv_qp that events name
+};
+
+// Sentences about what went wrong, for whoever holds the port to log once its work is done.
+class Reasons {
+ public:
+  explicit Reasons(queue::Qpn qpn) : qpn_(qpn) {}
+  // A printf pattern; "qp 0x8f1203 " is put before it.
+  [[gnu::format(printf, 2, 3)]] void add(const char* pattern, ...);
+  std::vector<std::string> take();
+
+ private:
+  queue::Qpn qpn_;
+  std::vector<std::string> sentences_;
+};
+
+// "sge[1] (lkey 0x12, address 0x7f.., 100 bytes): the key is not registered".
+std::string describe(const queue::SgFault& fault);
+
+// The headers and addresses that every packet of a connected queue pair has.
+void begin_datagram(const QpAttributes& attributes, OutDatagram& out);
+// Appends to the payload: one span, as long as the datagram has room for it.
+void append_payload(OutDatagram& out, std::span<const std::byte> bytes);
+
+// How many packets a message of so many bytes takes: one at least. IBTA 9.7.1.
+constexpr std::uint64_t packets_for(std::uint64_t bytes, std::uint32_t mtu_bytes) {
+  return bytes == 0 ? 1 : (bytes + mtu_bytes - 1) / mtu_bytes;
+}
+
+}  // namespace nicless::wire

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+// The sending half of a reliable connection: turns the send queue into request packets, and acknowledgements and
+// responses into completions. Go-back-N: after a loss, sending resumes at the first packet that is missing.
+// IBTA 9.7.3 to 9.7.7, 9.9. Port-bound.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "wire/rc/outstanding.h"
+#include "wire/rc/parts.h"
+#include "wire/rc/retry.h"
+#include "wire/rc/window.h"
+
+namespace nicless::wire {
+
+class Requester {
+ public:
+  Requester(const QpParts& parts, const QpAttributes& attributes, Reasons& reasons);
+
+  // RTR -> RTS: PSNs start at attributes.sq_psn. The send queue may hold work requests already.
+  void start();
+  void apply_retry_limits();  // after attributes changed without a restart
+
+  // ACK, NAK, RNR NAK, read and atomic responses.
+  void on_response(queue::Instant now, const PacketView& packet);
+  void on_deadline(queue::Instant now);
+  // The next request packet, if the window, the fences and the RNR wait allow one. may_begin: whether work requests not
+  // begun yet may be (false in SQD).
+  bool next_datagram(queue::Instant now, bool may_begin, OutDatagram& out);
+  std::optional<queue::Instant> next_deadline() const { return retry_.next_deadline(); }
+
+  // A work request failed and was completed with its status: the queue pair goes to ERR and flushes the rest.
+  bool has_failed() const { return has_failed_; }
+  bool is_idle() const { return acked_psn_ == outstanding_.end_psn(); }
+  std::uint32_t next_psn() const { return Psn::of(next_psn_).value(); }
+
+ private:
+  // Sending
+  bool begin_next(bool may_begin);
+  bool may_send_packet() const;
+  bool build_packet(queue::Instant now, OutDatagram& out);
+  bool build_message_packet(const queue::Wqe& wqe, OutDatagram& out);
+  bool build_read_request(const queue::Wqe& wqe, OutDatagram& out);
+  std::uint64_t read_packets_allowed(std::uint64_t remaining) const;
+  bool append_message_bytes(const queue::Wqe& wqe, std::uint64_t offset, std::uint64_t length, OutDatagram& out);
+  bool fails_locally(const queue::Wqe& wqe);
+  Headers headers_for(Op op, bool wants_ack);
+  bool wants_ack_on_the_way() const;
+  void sent(queue::Instant now, std::uint64_t packets);
+  std::uint64_t in_flight() const { return next_psn_ > acked_psn_ ? next_psn_ - acked_psn_ : 0; }
+
+  // Receiving
+  void on_acknowledge(queue::Instant now, const PacketView& packet, std::uint64_t psn);
+  void on_nak(queue::Instant now, NakCode code, std::uint64_t psn);
+  void on_rnr(queue::Instant now, std::uint8_t timer, std::uint64_t psn);
+  void on_read_response(queue::Instant now, const PacketView& packet, std::uint64_t psn);
+  void accept_read_data(queue::Instant now, const PacketView& packet);
+  // Everything below `psn` arrived, except what still lacks its response; false when such a response is missing.
+  bool advance_to(queue::Instant now, std::uint64_t psn);
+  void forget_answered_reads();
+  void rewind(std::uint64_t psn);
+  void on_gap(queue::Instant now, std::uint64_t psn);
+  void resend_from(std::uint64_t psn);  // spends a retry; fails the queue pair when none is left
+  void fail(queue::WcStatus status);
+  void fail_local_if_due();
+
+  const QpParts& parts_;
+  const QpAttributes& attributes_;
+  Reasons& reasons_;
+
+  Outstanding outstanding_;
+  Retry retry_;
+  Window window_;
+
+  // acked_psn_ <= next_psn_ <= sent_psn_ <= outstanding_.end_psn(), all unwrapped
+  std::uint64_t acked_psn_ = 0;      // the oldest not acknowledged
+  std::uint64_t next_psn_ = 0;       // the next to send; goes back on a loss
+  std::uint64_t sent_psn_ = 0;       // one past the highest ever sent: beyond it no answer makes sense
+  std::uint64_t ack_asked_psn_ = 0;  // one past the last packet that asked for an acknowledgement
+  Outstanding::Position position_;   // of next_psn_
+
+  // Read requests and atomics under way, at most max_rd_atomic: the end of each one's PSNs, oldest first.
+  std::vector<std::uint64_t> reads_under_way_;
+
+  queue::SgCursor send_cursor_;  // the list of work request send_cursor_seq_
+  std::optional<std::uint64_t> send_cursor_seq_;
+  queue::SgCursor read_cursor_;
+  std::optional<std::uint64_t> read_cursor_seq_;
+
+  // The gap that was answered last: a missing packet, and when sending went back to it.
+  struct Gap {
+    std::uint64_t psn = 0;
+    queue::Instant answered_at{};
+  };
+  static constexpr queue::Duration kGapQuiet = std::chrono::milliseconds(1);
+  std::optional<Gap> gap_;
+
+  std::optional<std::uint64_t> local_failure_seq_;  // cannot be sent; fails once all before it are done
+  bool has_failed_ = false;
+};
+
+}  // namespace nicless::wire

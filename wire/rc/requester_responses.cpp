@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+// Receiving: what acknowledgements, NAKs, responses and deadlines mean for what was sent.
+#include <algorithm>
+
+#include "queue/check.h"
+#include "wire/rc/requester.h"
+
+namespace nicless::wire {
+
+using queue::WcStatus;
+using queue::Wqe;
+
+void Requester::on_response(queue::Instant now, const PacketView& packet) {
+  if (has_failed_) return;
+  const std::int64_t unwrapped = unwrap(static_cast<std::int64_t>(acked_psn_), packet.headers.bth.psn);
+  const auto psn = static_cast<std::uint64_t>(unwrapped);
+  // Older than anything unacknowledged: an answer to a duplicate. Newer than anything sent: a ghost. IBTA 9.7.5.1.1.
+  if (unwrapped < 0 || psn >= sent_psn_) return;
+  const OpcodeInfo* info = find_opcode(packet.headers.bth.opcode);
+  if (info->family == Family::ReadResponse) {
+    on_read_response(now, packet, psn);
+  } else if (info->family == Family::Acknowledge) {
+    on_acknowledge(now, packet, psn);
+  }
+  fail_local_if_due();
+}
+
+void Requester::on_acknowledge(queue::Instant now, const PacketView& packet, std::uint64_t psn) {
+  const Aeth& aeth = packet.headers.aeth;
+  switch (aeth.kind()) {
+    case Aeth::Kind::Ack:
+      if (psn < acked_psn_) return;
+      if (!advance_to(now, psn + 1)) on_gap(now, acked_psn_);  // a read's response is missing: an implied NAK
+      return;
+    case Aeth::Kind::Rnr:
+      on_rnr(now, aeth.rnr_timer(), psn);
+      return;
+    case Aeth::Kind::Nak:
+      on_nak(now, aeth.nak_code(), psn);
+      return;
+    case Aeth::Kind::Reserved:
+      return;
+  }
+}
+
+void Requester::on_nak(queue::Instant now, NakCode code, std::uint64_t psn) {
+  if (psn < acked_psn_) return;
+  if (!advance_to(now, psn)) return on_gap(now, acked_psn_);
+  switch (code) {
+    case NakCode::PsnSequenceError:
+      return on_gap(now, psn);
+    case NakCode::InvalidRequest:
+    case NakCode::InvalidRdRequest:
+      reasons_.add(
+          "send wr_id 0x%llx: the peer refused the request as invalid (too long for the receive posted there, "
+          "or an operation its queue pair does not take)",
+          static_cast<unsigned long long>(parts_.send_queue->at(parts_.send_queue->retired()).wr_id));
+      return fail(WcStatus::RemInvReqErr);
+    case NakCode::RemoteAccessError:
+      reasons_.add(
+          "send wr_id 0x%llx: the peer refused access; check rkey, address range and the access flags of its "
+          "region and queue pair",
+          static_cast<unsigned long long>(parts_.send_queue->at(parts_.send_queue->retired()).wr_id));
+      return fail(WcStatus::RemAccessErr);
+    case NakCode::RemoteOperationalError:
+      reasons_.add(
+          "send wr_id 0x%llx: the peer could not complete the request (the memory of its own receive may not "
+          "be written)",
+          static_cast<unsigned long long>(parts_.send_queue->at(parts_.send_queue->retired()).wr_id));
+      return fail(WcStatus::RemOpErr);
+  }
+}
+
+void Requester::on_rnr(queue::Instant now, std::uint8_t timer, std::uint64_t psn) {
+  if (psn < acked_psn_ || retry_.is_waiting_for_receiver()) return;
+  if (!advance_to(now, psn)) return on_gap(now, acked_psn_);
+  if (psn >= next_psn_) return;  // an answer to what was sent before going back
+  if (!retry_.spend_rnr_retry()) {
+    reasons_.add("%s answered RNR %u times (no receive posted there); rnr_retry is %u, 7 would wait for ever",
+                 to_string(attributes_.path.remote).c_str(), retry_.limits().rnr_retry + 1u,
+                 unsigned{retry_.limits().rnr_retry});
+    return fail(WcStatus::RnrRetryExcErr);
+  }
+  rewind(psn);
+  retry_.wait_for_receiver(now, timer);
+}
+
+void Requester::on_read_response(queue::Instant now, const PacketView& packet, std::uint64_t psn) {
+  if (psn < acked_psn_) return;
+  const bool is_missing = !advance_to(now, psn) || acked_psn_ != psn;
+  if (is_missing) return on_gap(now, acked_psn_);
+  const std::uint64_t seq = parts_.send_queue->retired();
+  if (seq == outstanding_.begun_seq() || !outstanding_.at(seq).is_unanswered()) return;  // nobody asked for data here
+  accept_read_data(now, packet);
+}
+
+void Requester::accept_read_data(queue::Instant now, const PacketView& packet) {
+  const std::uint64_t seq = parts_.send_queue->retired();
+  const Wqe& wqe = parts_.send_queue->at(seq);
+  Outstanding::Record& record = outstanding_.at(seq);
+  const std::uint64_t offset = record.answered * attributes_.path_mtu;
+  const std::uint64_t expected = std::min<std::uint64_t>(attributes_.path_mtu, wqe.length - offset);
+  if (packet.payload.size() != expected) {
+    reasons_.add("read wr_id 0x%llx: a response of %zu bytes came where %llu were due",
+                 static_cast<unsigned long long>(wqe.wr_id), packet.payload.size(),
+                 static_cast<unsigned long long>(expected));
+    return fail(WcStatus::BadRespErr);
+  }
+  const auto fault = read_cursor_seq_ == seq
+                         ? read_cursor_.refresh(*parts_.regions)
+                         : read_cursor_.resolve(*parts_.regions, parts_.pd, wqe.sges, queue::kAccessLocalWrite);
+  read_cursor_seq_ = seq;
+  if (fault) {
+    reasons_.add("read wr_id 0x%llx: %s", static_cast<unsigned long long>(wqe.wr_id), describe(*fault).c_str());
+    return fail(WcStatus::LocProtErr);
+  }
+  read_cursor_.scatter(offset, packet.payload);
+  ++record.answered;
+  advance_to(now, acked_psn_ + 1);
+}
+
+bool Requester::advance_to(queue::Instant now, std::uint64_t psn) {
+  const std::uint64_t before = acked_psn_;
+  bool is_complete = true;
+  queue::SendQueue& queue = *parts_.send_queue;
+  while (acked_psn_ < psn && queue.retired() < outstanding_.begun_seq()) {
+    const std::uint64_t seq = queue.retired();
+    const Outstanding::Record& record = outstanding_.at(seq);
+    if (record.is_unanswered()) {
+      acked_psn_ = record.first_psn + record.answered;
+      is_complete = acked_psn_ >= psn;
+      break;
+    }
+    acked_psn_ = std::min(psn, record.end_psn());
+    if (acked_psn_ < record.end_psn()) break;
+    queue.retire(WcStatus::Success, record.wants_response ? static_cast<std::uint32_t>(queue.at(seq).length) : 0);
+  }
+  if (acked_psn_ == before) return is_complete;
+
+  forget_answered_reads();
+  window_.on_acknowledged(acked_psn_, acked_psn_ - before);
+  if (next_psn_ < acked_psn_) rewind(acked_psn_);  // went back further than was needed
+  retry_.on_progress(now, acked_psn_ < next_psn_);
+  return is_complete;
+}
+
+void Requester::forget_answered_reads() {
+  const auto first_open = std::find_if(reads_under_way_.begin(), reads_under_way_.end(),
+                                       [this](std::uint64_t end) { return end > acked_psn_; });
+  reads_under_way_.erase(reads_under_way_.begin(), first_open);
+}
+
+// Sending goes on at `psn` (not below acked_psn_). Reads whose responses were under way are asked for again from there.
+void Requester::rewind(std::uint64_t psn) {
+  NICLESS_DCHECK(acked_psn_ <= psn);
+  next_psn_ = psn;
+  ack_asked_psn_ = psn;
+  position_ = outstanding_.find(parts_.send_queue->retired(), psn);
+  reads_under_way_.clear();
+}
+
+// One lost packet is reported by every packet behind it: the same gap is answered once, and again only when the resend
+// has had time to arrive.
+void Requester::on_gap(queue::Instant now, std::uint64_t psn) {
+  if (next_psn_ <= psn || retry_.is_waiting_for_receiver()) return;
+  if (gap_ && gap_->psn == psn && now < gap_->answered_at + kGapQuiet) return;
+  resend_from(psn);
+  gap_ = Gap{psn, now};
+}
+
+void Requester::resend_from(std::uint64_t psn) {
+  if (!retry_.spend_retry()) {
+    reasons_.add(
+        "no answer from %s after %u tries with an ack timeout of 2^%u * 4.096 us; is the peer alive and is its "
+        "queue pair in RTR or RTS?",
+        to_string(attributes_.path.remote).c_str(), retry_.limits().retry_count + 1u,
+        unsigned{retry_.limits().timeout_code});
+    return fail(WcStatus::RetryExcErr);
+  }
+  window_.on_loss(acked_psn_, sent_psn_);
+  rewind(psn);
+  retry_.disarm();  // the resend arms it again
+}
+
+void Requester::on_deadline(queue::Instant now) {
+  if (has_failed_) return;
+  if (retry_.rnr_wait_is_over(now)) retry_.end_rnr_wait();
+  if (!retry_.has_timed_out(now)) return;
+  retry_.disarm();
+  if (acked_psn_ == sent_psn_) return;
+  window_.on_timeout();
+  gap_.reset();
+  resend_from(acked_psn_);
+}
+
+void Requester::fail_local_if_due() {
+  if (!has_failed_ && local_failure_seq_ && parts_.send_queue->retired() == *local_failure_seq_) {
+    fail(WcStatus::LocProtErr);
+  }
+}
+
+void Requester::fail(WcStatus status) {
+  NICLESS_CHECK(!parts_.send_queue->empty());
+  parts_.send_queue->retire(status);
+  has_failed_ = true;
+  retry_.disarm();
+  retry_.end_rnr_wait();
+}
+
+}  // namespace nicless::wire

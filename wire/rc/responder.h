@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// The receiving half of a reliable connection: takes request packets in order, matches messages to posted receives,
+// puts bytes where they belong, and owes acknowledgements and read responses. IBTA 9.7.4, 9.7.5, 9.7.7. Port-bound.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "wire/rc/parts.h"
+#include "wire/rc/replay.h"
+
+namespace nicless::wire {
+
+class Responder {
+ public:
+  Responder(const QpParts& parts, const QpAttributes& attributes, Reasons& reasons);
+
+  // INIT -> RTR: the first request has PSN attributes.rq_psn.
+  void start();
+
+  void on_request(queue::Instant now, const PacketView& packet);
+  // Read responses first, then the acknowledgement of all that came before it.
+  bool next_datagram(OutDatagram& out);
+
+  // A request was refused, or a receive failed: the queue pair goes to ERR.
+  bool has_failed() const { return has_failed_; }
+  // ERR: the receive that a half-arrived message had taken is flushed. What is owed to the peer is still sent.
+  void flush();
+  std::uint32_t expected_psn() const { return Psn::of(expected_psn_).value(); }
+
+ private:
+  enum class Message : std::uint8_t { None, Send, Write };  // what is half-arrived
+
+  struct ReadReply {
+    std::uint64_t next_psn = 0;
+    Replay::Read read;
+    std::uint32_t msn = 0;
+    std::uint64_t end_psn() const { return read.first_psn + read.packets; }
+  };
+  struct Acknowledge {
+    std::uint64_t psn = 0;
+    Aeth aeth;
+  };
+
+  void on_duplicate(const PacketView& packet, const OpcodeInfo& info, std::uint64_t psn);
+  void on_out_of_sequence();
+  bool is_well_formed(const PacketView& packet, const OpcodeInfo& info) const;
+
+  void on_send(const PacketView& packet, const OpcodeInfo& info);
+  bool take_receive();
+  bool scatter(std::span<const std::byte> payload);
+  void on_write(const PacketView& packet, const OpcodeInfo& info);
+  bool begin_write(const PacketView& packet);
+  bool check_remote(const Reth& reth, std::uint32_t access, const char* what);
+  bool place_write(std::span<const std::byte> payload);
+  void on_read(const PacketView& packet);
+  void complete_receive(const PacketView& packet, const OpcodeInfo& info, queue::WcOpcode opcode, std::uint64_t bytes);
+  void fail_receive(queue::WcStatus status);
+
+  void message_arrived() { msn_ = (msn_ + 1) & 0xffffff; }
+  void advance(const PacketView& packet, std::uint64_t packets);
+  void acknowledge(const Aeth& aeth, std::uint64_t psn) { acknowledge_ = Acknowledge{psn, aeth}; }
+  void refuse(NakCode code);
+  void give_up(NakCode code);
+  void answer_read(std::uint64_t psn, const Reth& reth);
+  bool build_read_response(OutDatagram& out);
+  void build_acknowledge(OutDatagram& out);
+
+  const QpParts& parts_;
+  const QpAttributes& attributes_;
+  Reasons& reasons_;
+
+  std::uint64_t expected_psn_ = 0;  // unwrapped
+  std::uint32_t msn_ = 0;
+  bool gap_reported_ = false;  // one NAK (or RNR NAK) a gap; IBTA 9.7.5.1.4
+  bool has_failed_ = false;
+
+  Message message_ = Message::None;
+  std::uint64_t received_bytes_ = 0;  // of the half-arrived message
+  Reth write_;                        // of a half-arrived write
+  queue::RecvWqe receive_;            // of a half-arrived send
+  queue::SgCursor cursor_;            // over receive_
+  bool has_receive_ = false;
+
+  Replay replay_;
+  std::deque<ReadReply> read_replies_;  // oldest PSN first
+  std::optional<Acknowledge> acknowledge_;
+};
+
+}  // namespace nicless::wire
