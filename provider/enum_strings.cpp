@@ -7,6 +7,8 @@
 #include <array>
 #include <cstddef>
 
+#include "provider/symbol_version.h"
+
 namespace {
 
 template <std::size_t N>
@@ -122,8 +124,6 @@ const Rate* find_rate(Pred matches) {
 
 extern "C" {
 
-const char* ibv_wr_opcode_str(ibv_wr_opcode opcode);  // exported in the private nodes only
-
 const char* ibv_wc_status_str(ibv_wc_status status) {
   return name_at(kStatusNames, status);
 }
@@ -136,7 +136,7 @@ const char* ibv_node_type_str(ibv_node_type node_type) {
 const char* ibv_port_state_str(ibv_port_state port_state) {
   return name_at(kPortStateNames, port_state);
 }
-const char* ibv_wr_opcode_str(ibv_wr_opcode opcode) {
+const char* nicless_wr_opcode_str(ibv_wr_opcode opcode) {
   return name_at(kOpcodeNames, opcode);
 }
 
@@ -158,3 +158,6 @@ ibv_rate mbps_to_ibv_rate(int mbps) {
 }
 
 }  // extern "C"
+
+// The private interface has it, the public one has not.
+NICLESS_EVERY_RELEASE(nicless_wr_opcode_str, "ibv_wr_opcode_str");

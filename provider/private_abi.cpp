@@ -14,22 +14,9 @@
 
 #include "provider/device.h"
 #include "provider/errno_shapes.h"
-
-// Assembler directives: a version is no part of the language. The name is not the default one of its node's, so that
-// nobody links to it by accident.
-#define NICLESS_VERSION(function, name, node) asm(".symver " #function ", " name "@" node)
-#define NICLESS_EVERY_RELEASE(function, name)            \
-  NICLESS_VERSION(function, name, "IBVERBS_PRIVATE_25"); \
-  NICLESS_VERSION(function, name, "IBVERBS_PRIVATE_33"); \
-  NICLESS_VERSION(function, name, "IBVERBS_PRIVATE_34"); \
-  NICLESS_VERSION(function, name, "IBVERBS_PRIVATE_57"); \
-  NICLESS_VERSION(function, name, "IBVERBS_PRIVATE_59"); \
-  NICLESS_VERSION(function, name, "IBVERBS_PRIVATE_64"); \
-  NICLESS_VERSION(function, name, "IBVERBS_PRIVATE_65")
+#include "provider/symbol_version.h"
 
 extern "C" {
-
-const char* ibv_wr_opcode_str(ibv_wr_opcode opcode);  // enum_strings.cpp
 
 // What a private call that does something returns, whatever its arguments: the errno value.
 int nicless_private_refusal() {
