@@ -5,78 +5,35 @@
 #include <algorithm>
 #include <array>
 
-#include "wire/packet/byte_io.h"
+#include "wire/packet/ip_header.h"
 
 namespace nicless::wire {
 namespace {
 
 constexpr std::size_t kMaskedLrhBytes = 8;  // all ones, for the InfiniBand header that RoCE has not
-constexpr std::size_t kIpv4Bytes = 20;
-constexpr std::size_t kIpv6Bytes = 40;
-constexpr std::size_t kUdpBytes = 8;
-constexpr std::uint8_t kProtocolUdp = 17;
-constexpr std::uint16_t kDontFragment = 0x4000;
 
 // What the CRC covers up to the end of the BTH, with the fields that routers change set to ones. IBTA A17.3.3.
 struct PseudoHeader {
-  static constexpr std::size_t kBytesMax = kMaskedLrhBytes + kIpv6Bytes + kUdpBytes + Bth::kSize;
+  static constexpr std::size_t kBytesMax = kMaskedLrhBytes + kIpv6HeaderBytes + kUdpHeaderBytes + Bth::kSize;
   std::array<std::byte, kBytesMax> bytes;
   std::size_t size = 0;
   std::span<const std::byte> view() const { return std::span(bytes).first(size); }
 };
 
-struct Flow {
-  const Endpoint& from;
-  const Endpoint& to;
-  std::size_t udp_payload_bytes;  // BTH to ICRC
-};
-
-void put_ipv4(const Flow& flow, std::uint16_t id, std::span<std::byte, kIpv4Bytes> out) {
-  FixedWriter<kIpv4Bytes> w(out);
-  w.u8<0>(0x45);
-  w.u8<1>(0xff);
-  w.u16<2>(static_cast<std::uint16_t>(kIpv4Bytes + kUdpBytes + flow.udp_payload_bytes));
-  w.u16<4>(id);
-  w.u16<6>(kDontFragment);
-  w.u8<8>(0xff);
-  w.u8<9>(kProtocolUdp);
-  w.u16<10>(0xffff);
-  std::ranges::copy(std::span(flow.from.address.bytes).last<4>(), w.view<12, 4>().begin());
-  std::ranges::copy(std::span(flow.to.address.bytes).last<4>(), w.view<16, 4>().begin());
-}
-
-void put_ipv6(const Flow& flow, std::span<std::byte, kIpv6Bytes> out) {
-  FixedWriter<kIpv6Bytes> w(out);
-  w.u32<0>(0x6fffffff);
-  w.u16<4>(static_cast<std::uint16_t>(kUdpBytes + flow.udp_payload_bytes));
-  w.u8<6>(kProtocolUdp);
-  w.u8<7>(0xff);
-  w.array<8>(flow.from.address.bytes);
-  w.array<24>(flow.to.address.bytes);
-}
-
-void put_udp(const Flow& flow, std::span<std::byte, kUdpBytes> out) {
-  FixedWriter<kUdpBytes> w(out);
-  w.u16<0>(flow.from.port);
-  w.u16<2>(flow.to.port);
-  w.u16<4>(static_cast<std::uint16_t>(kUdpBytes + flow.udp_payload_bytes));
-  w.u16<6>(0xffff);
-}
-
-PseudoHeader pseudo_header(const Flow& flow, std::uint16_t ip_id, std::span<const std::byte, Bth::kSize> bth) {
+PseudoHeader pseudo_header(const UdpFlow& flow, std::uint16_t ip_id, std::span<const std::byte, Bth::kSize> bth) {
   PseudoHeader header;
   std::span<std::byte> rest = header.bytes;
   std::ranges::fill(rest.first<kMaskedLrhBytes>(), std::byte{0xff});
   rest = rest.subspan(kMaskedLrhBytes);
   if (flow.to.address.is_ipv4()) {
-    put_ipv4(flow, ip_id, rest.first<kIpv4Bytes>());
-    rest = rest.subspan(kIpv4Bytes);
+    write_ipv4(flow, {0xff, ip_id, 0xff, 0xffff}, rest.first<kIpv4HeaderBytes>());
+    rest = rest.subspan(kIpv4HeaderBytes);
   } else {
-    put_ipv6(flow, rest.first<kIpv6Bytes>());
-    rest = rest.subspan(kIpv6Bytes);
+    write_ipv6(flow, {0xff, 0xfffff, 0xff}, rest.first<kIpv6HeaderBytes>());
+    rest = rest.subspan(kIpv6HeaderBytes);
   }
-  put_udp(flow, rest.first<kUdpBytes>());
-  rest = rest.subspan(kUdpBytes);
+  write_udp(flow, 0xffff, rest.first<kUdpHeaderBytes>());
+  rest = rest.subspan(kUdpHeaderBytes);
   std::ranges::copy(bth, rest.begin());
   rest[4] = std::byte{0xff};  // resv8a: congestion marks change on the way
   header.size = header.bytes.size() - (rest.size() - Bth::kSize);
@@ -140,13 +97,14 @@ std::uint32_t rewind(std::uint32_t crc_difference, std::size_t bytes) {
 // follows. Taken back through those bytes, it must be the id itself, and nothing above 16 bits.
 IcrcCheck recover_ip_id(std::uint32_t difference, std::size_t datagram_bytes) {
   if (difference == 0) return {true, 0};
-  constexpr std::size_t kFromIdToUdp = kIpv4Bytes - 4;
-  const std::size_t covered = kFromIdToUdp + kUdpBytes + datagram_bytes - kIcrcBytes;
+  constexpr std::size_t kFromIdToUdp = kIpv4HeaderBytes - 4;
+  const std::size_t covered = kFromIdToUdp + kUdpHeaderBytes + datagram_bytes - kIcrcBytes;
   const std::uint32_t id = rewind(difference, covered);
   if (id > 0xffff) return {};
   return {true, static_cast<std::uint16_t>((id << 8 | id >> 8) & 0xffff)};
 }
 
+// The ICRC stands least significant byte first.
 std::uint32_t load_icrc(std::span<const std::byte> bytes) {
   std::uint32_t value = 0;
   for (std::size_t i = 0; i < kIcrcBytes; ++i) value |= std::to_integer<std::uint32_t>(bytes[i]) << (8 * i);
@@ -155,25 +113,31 @@ std::uint32_t load_icrc(std::span<const std::byte> bytes) {
 
 }  // namespace
 
+void store_icrc(std::uint32_t icrc, std::span<std::byte> out) {
+  for (std::size_t i = 0; i < kIcrcBytes; ++i) out[i] = static_cast<std::byte>((icrc >> (8 * i)) & 0xff);
+}
+
 void seal(OutDatagram& datagram, std::uint16_t ip_id) {
-  const Flow flow{datagram.from, datagram.to, datagram.size()};
+  const UdpFlow flow{datagram.from, datagram.to, datagram.size()};
   const std::span<const std::byte> header = std::span(datagram.header).first(datagram.header_bytes);
   std::uint32_t value = crc(0, pseudo_header(flow, ip_id, header.first<Bth::kSize>()).view());
   value = crc(value, header.subspan(Bth::kSize));
   for (std::size_t i = 0; i < datagram.span_count; ++i) value = crc(value, datagram.spans[i]);
   value = crc(value, std::span(datagram.trailer).first(datagram.pad_bytes));
-  for (std::size_t i = 0; i < kIcrcBytes; ++i) {
-    datagram.trailer[datagram.pad_bytes + i] = static_cast<std::byte>((value >> (8 * i)) & 0xff);
-  }
+  store_icrc(value, std::span(datagram.trailer).subspan(datagram.pad_bytes));
+}
+
+std::uint32_t compute_icrc(const InDatagram& datagram, std::uint16_t ip_id) {
+  const std::span<const std::byte> bytes = datagram.bytes;
+  const UdpFlow flow{datagram.from, datagram.to, bytes.size()};
+  const std::uint32_t value = crc(0, pseudo_header(flow, ip_id, bytes.first<Bth::kSize>()).view());
+  return crc(value, bytes.subspan(Bth::kSize, bytes.size() - Bth::kSize - kIcrcBytes));
 }
 
 IcrcCheck check_icrc(const InDatagram& datagram) {
   const std::span<const std::byte> bytes = datagram.bytes;
-  if (bytes.size() < Bth::kSize + kIcrcBytes || bytes.size() > 0xffff - kIpv4Bytes - kUdpBytes) return {};
-  const Flow flow{datagram.from, datagram.to, bytes.size()};
-  std::uint32_t value = crc(0, pseudo_header(flow, 0, bytes.first<Bth::kSize>()).view());
-  value = crc(value, bytes.subspan(Bth::kSize, bytes.size() - Bth::kSize - kIcrcBytes));
-  const std::uint32_t difference = value ^ load_icrc(bytes.last(kIcrcBytes));
+  if (bytes.size() < Bth::kSize + kIcrcBytes || bytes.size() > kUdpPayloadBytesMax) return {};
+  const std::uint32_t difference = compute_icrc(datagram, 0) ^ load_icrc(bytes.last(kIcrcBytes));
   if (datagram.to.address.is_ipv4()) return recover_ip_id(difference, bytes.size());
   return {difference == 0, 0};
 }

@@ -24,4 +24,8 @@ struct IcrcCheck {
 };
 IcrcCheck check_icrc(const InDatagram& datagram);
 
+// The ICRC that a datagram of at least BTH and ICRC should have, and how one is written into its last four bytes.
+std::uint32_t compute_icrc(const InDatagram& datagram, std::uint16_t ip_id);
+void store_icrc(std::uint32_t icrc, std::span<std::byte> out);
+
 }  // namespace nicless::wire
