@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "queue/result.h"
 #include "wire/packet/opcode.h"
