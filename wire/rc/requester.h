@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "wire/rc/outbound.h"
+#include "wire/qp/outbound.h"
+#include "wire/qp/parts.h"
 #include "wire/rc/outstanding.h"
-#include "wire/rc/parts.h"
 #include "wire/rc/retry.h"
 #include "wire/rc/window.h"
 

@@ -7,8 +7,8 @@
 #include <deque>
 #include <optional>
 
-#include "wire/rc/inbound.h"
-#include "wire/rc/parts.h"
+#include "wire/qp/inbound.h"
+#include "wire/qp/parts.h"
 #include "wire/rc/replay.h"
 
 namespace nicless::wire {

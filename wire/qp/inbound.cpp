@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "wire/rc/inbound.h"
+#include "wire/qp/inbound.h"
 
 namespace nicless::wire {
 

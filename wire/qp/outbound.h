@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "wire/rc/parts.h"
+#include "wire/qp/parts.h"
 
 namespace nicless::wire {
 

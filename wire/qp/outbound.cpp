@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "wire/rc/outbound.h"
+#include "wire/qp/outbound.h"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "wire/rc/parts.h"
+#include "wire/qp/parts.h"
 
 namespace nicless::wire {
 
