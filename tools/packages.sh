@@ -38,7 +38,7 @@ ensure_packages() {
   # libboost1.81-dev takes the place of another libboost-dev if one is installed: -y agrees to that.
   # shellcheck disable=SC2086  # the list is meant to be split
   if { $as_root apt-get update -q &&
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing; } \
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 install -q -y --no-install-recommends $missing; } \
     >"$log" 2>&1 </dev/null; then
     rm -f "$log"
   else
