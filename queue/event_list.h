@@ -48,11 +48,19 @@ class EventList {
   }
 
   std::optional<Event> take() EXCLUDES(mutex_) {
+    return take([](const Event&) {});
+  }
+
+  // on_taken runs before anybody can find the event gone: whoever destroys what the event names erases its events
+  // first, and then waits for those that were taken.
+  template <typename OnTaken>
+  std::optional<Event> take(OnTaken&& on_taken) EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     if (events_.empty()) return std::nullopt;
     Event event = std::move(events_.front());
     events_.pop_front();
     if (events_.empty()) lower_event_fd(fd_);
+    on_taken(event);
     return event;
   }
 
