@@ -55,6 +55,7 @@ class UdpPort {
   // Frees the UDP port number at once. Turns do nothing from then on. Stop watching it first (progress_thread.h).
   void close() REQUIRES(mutex);
 
+  bool is_open() const REQUIRES(mutex) { return socket_.is_open(); }
   std::uint16_t udp_port() const { return udp_port_; }
   int fd() const REQUIRES(mutex) { return socket_.fd(); }
 

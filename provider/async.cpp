@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+#include <cerrno>
+
+#include "provider/context.h"
+#include "provider/cq.h"
+#include "provider/objects.h"
+#include "provider/qp.h"
+#include "provider/srq.h"
+
+namespace nicless::provider {
+namespace {
+
+// Writes what the event names into `event`; the gate of that object.
+EventGate& fill(const queue::AsyncEvent& from, ibv_async_event* event) {
+  event->event_type = static_cast<ibv_event_type>(from.type);
+  switch (from.type) {
+    case queue::AsyncType::CqErr:
+      event->element.cq = static_cast<ibv_cq*>(from.handle);
+      return cq_of(event->element.cq).async_events;
+    case queue::AsyncType::SrqErr:
+    case queue::AsyncType::SrqLimitReached:
+      event->element.srq = static_cast<ibv_srq*>(from.handle);
+      return srq_of(event->element.srq).async_events;
+    case queue::AsyncType::QpFatal:
+    case queue::AsyncType::QpReqErr:
+    case queue::AsyncType::QpAccessErr:
+    case queue::AsyncType::CommEst:
+    case queue::AsyncType::SqDrained:
+    case queue::AsyncType::QpLastWqeReached:
+      break;
+  }
+  event->element.qp = static_cast<ibv_qp*>(from.handle);
+  return qp_of(event->element.qp).async_events;
+}
+
+}  // namespace
+
+Result<void> wait_async_event(ibv_context* verbs, ibv_async_event* event) {
+  Context& context = context_of(verbs);
+  for (;;) {
+    if (auto alive = check_generation(context.generation); !alive) return alive;
+    const auto taken = context.async_events.take([&](const queue::AsyncEvent& e) { fill(e, event).on_delivered(); });
+    if (taken) return {};
+    if (const int e = context.async_events.await()) {
+      return queue::error(e, e == EAGAIN ? "no event is waiting" : "interrupted by a signal");
+    }
+  }
+}
+
+void ack_async_event(ibv_async_event* event) {
+  void* handle = event->element.qp;  // a union of pointers
+  ibv_async_event ignored;
+  fill({static_cast<queue::AsyncType>(event->event_type), handle}, &ignored).acknowledge(1);
+}
+
+}  // namespace nicless::provider

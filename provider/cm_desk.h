@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// Where the engine and the connection manager meet: management datagrams and ICMP answers wait here until the progress
+// thread hands them to the agent of private.h, with no lock held. Thread-safe; serve() is the progress thread's.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <variant>
+
+#include "provider/private.h"
+#include "queue/mutex.h"
+#include "queue/result.h"
+#include "queue/types.h"
+#include "wire/io/udp_port.h"
+
+// What private.h calls a nicless_gsi.
+struct nicless_gsi {
+  std::shared_ptr<nicless::wire::UdpPort> port;
+};
+
+namespace nicless::provider {
+
+class CmDesk {
+ public:
+  void set_agent(const nicless_cm_agent& calls, void* agent) EXCLUDES(mutex_);
+
+  nicless_gsi* add(std::shared_ptr<wire::UdpPort> port) EXCLUDES(mutex_);
+  // Its port, once; null if it is not there (any more). What waits for the agent about it is dropped, and no call
+  // about it begins after this; one that has begun keeps the object until it ends.
+  std::shared_ptr<wire::UdpPort> remove(nicless_gsi* gsi) EXCLUDES(mutex_);
+
+  // Takes what arrived at this port into the inbox; of a port that has no GSI here, nothing.
+  void collect(wire::UdpPort& port) EXCLUDES(mutex_);
+
+  // Hands over what waits, meets the agent's deadline; returns its next one.
+  std::optional<queue::Instant> serve(queue::Instant now) EXCLUDES(mutex_);
+
+ private:
+  struct Unreachable {
+    wire::Endpoint remote;
+  };
+  struct Item {
+    std::shared_ptr<nicless_gsi> gsi;
+    std::variant<wire::Mad, Unreachable> what;
+  };
+  struct Agent {
+    nicless_cm_agent calls{};
+    void* self = nullptr;
+  };
+
+  std::optional<Item> next() EXCLUDES(mutex_);
+  static void deliver(const Agent& agent, std::uint64_t now, const Item& item);
+
+  queue::Mutex mutex_;
+  std::optional<Agent> agent_ GUARDED_BY(mutex_);
+  std::unordered_map<const wire::UdpPort*, std::shared_ptr<nicless_gsi>> by_port_ GUARDED_BY(mutex_);
+  std::deque<Item> inbox_ GUARDED_BY(mutex_);
+};
+
+}  // namespace nicless::provider

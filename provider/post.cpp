@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+// ibv_post_send and ibv_post_recv: the calling thread takes the port's lock and is the engine until what it posted has
+// been sent.
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "provider/objects.h"
+#include "provider/qp.h"
+#include "provider/scatter_list.h"
+#include "wire/io/clock.h"
+
+namespace nicless::provider {
+namespace {
+
+// A work request in our form. The storage that its spans point at lives as long as this does.
+class SendRequest {
+ public:
+  Result<void> read(const ibv_send_wr& wr) {
+    if (wr.opcode > IBV_WR_SEND_WITH_INV) {
+      return queue::error(EINVAL, "opcode " + std::to_string(wr.opcode) + " is none of a reliable connection");
+    }
+    wqe_ = {};
+    wqe_.wr_id = wr.wr_id;
+    wqe_.opcode = static_cast<queue::SendOpcode>(wr.opcode);
+    wqe_.signaled = (wr.send_flags & IBV_SEND_SIGNALED) != 0;
+    wqe_.solicited = (wr.send_flags & IBV_SEND_SOLICITED) != 0;
+    wqe_.fence = (wr.send_flags & IBV_SEND_FENCE) != 0;
+    wqe_.imm_or_key = wr.imm_data;  // a union with invalidate_rkey
+    read_remote(wr);
+    return (wr.send_flags & IBV_SEND_INLINE) != 0 ? read_inline(wr) : read_list(wr);
+  }
+
+  const queue::Wqe& wqe() const { return wqe_; }
+
+ private:
+  void read_remote(const ibv_send_wr& wr) {
+    switch (wr.opcode) {
+      case IBV_WR_RDMA_WRITE:
+      case IBV_WR_RDMA_WRITE_WITH_IMM:
+      case IBV_WR_RDMA_READ:
+        wqe_.remote_addr = wr.wr.rdma.remote_addr;
+        wqe_.rkey = queue::RKey(wr.wr.rdma.rkey);
+        return;
+      case IBV_WR_ATOMIC_CMP_AND_SWP:
+      case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        wqe_.remote_addr = wr.wr.atomic.remote_addr;
+        wqe_.rkey = queue::RKey(wr.wr.atomic.rkey);
+        wqe_.compare_add = wr.wr.atomic.compare_add;
+        wqe_.swap = wr.wr.atomic.swap;
+        return;
+      default:
+        return;
+    }
+  }
+
+  Result<void> read_list(const ibv_send_wr& wr) {
+    auto list = ScatterList::from(wr.sg_list, wr.num_sge);
+    if (!list) return list.error();
+    list_ = *list;
+    wqe_.sges = list_.sges();
+    return {};
+  }
+
+  // Inline data is read here and now, from memory that need not be registered.
+  Result<void> read_inline(const ibv_send_wr& wr) {
+    auto list = ScatterList::from(wr.sg_list, wr.num_sge);
+    if (!list) return list.error();
+    std::size_t length = 0;
+    for (const queue::Sge& sge : list->sges()) {
+      if (sge.length > inline_data_.size() - length) {
+        return queue::error(EINVAL, "inline data is longer than max_inline_data can be, which is " +
+                                        std::to_string(inline_data_.size()) + " bytes");
+      }
+      if (sge.length != 0) std::memcpy(&inline_data_[length], reinterpret_cast<const void*>(sge.addr), sge.length);
+      length += sge.length;
+    }
+    wqe_.has_inline_data = true;
+    wqe_.inline_data = std::span(inline_data_).first(length);
+    return {};
+  }
+
+  queue::Wqe wqe_;
+  ScatterList list_;
+  std::array<std::byte, queue::kInlineBytesMax> inline_data_;
+};
+
+Result<void> append(Qp& qp, SendRequest& request, const ibv_send_wr& wr) {
+  if (auto read = request.read(wr); !read) return read;
+  if (auto allowed = qp.transport.check_post_send(request.wqe()); !allowed) return allowed;
+  return qp.send_queue.post(request.wqe());
+}
+
+Result<void> append(Qp& qp, const ibv_recv_wr& wr) {
+  if (qp.receive_queue == nullptr) {
+    return queue::error(EINVAL, "this queue pair receives from an SRQ; post there (ibv_post_srq_recv)");
+  }
+  if (auto allowed = qp.transport.check_post_recv(); !allowed) return allowed;
+  return post_list(*qp.receive_queue, wr);
+}
+
+}  // namespace
+
+Result<void> post_send(ibv_qp* verbs, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
+  Qp& qp = qp_of(verbs);
+  *bad_wr = wr;
+  if (auto alive = qp.context.check_alive(); !alive) return alive;
+  Result<void> posted;
+  wire::UdpPort& port = *qp.seat.port;
+  wire::TurnReport report;
+  {
+    SendRequest request;
+    queue::MutexLock lock(port.mutex);
+    for (; wr != nullptr && posted; wr = wr->next) {
+      *bad_wr = wr;
+      posted = append(qp, request, *wr);
+    }
+    // What stands before the first that was not taken is posted.
+    const queue::Instant now = wire::now();
+    port.engine().on_post(now, qp.seat.qpn);
+    report = port.send(now);
+  }
+  qp.context->runtime.settle(port, report);
+  return posted;
+}
+
+Result<void> post_recv(ibv_qp* verbs, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
+  Qp& qp = qp_of(verbs);
+  *bad_wr = wr;
+  if (auto alive = qp.context.check_alive(); !alive) return alive;
+  Result<void> posted;
+  queue::MutexLock lock(qp.seat.port->mutex);
+  for (; wr != nullptr && posted; wr = wr->next) {
+    *bad_wr = wr;
+    posted = append(qp, *wr);
+  }
+  qp.transport.on_recv_posted();
+  return posted;
+}
+
+}  // namespace nicless::provider

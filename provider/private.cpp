@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+#include "provider/private.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "provider/errno_shapes.h"
+#include "provider/runtime.h"
+#include "wire/io/clock.h"
+
+using nicless::provider::CmDesk;
+using nicless::provider::guard;
+using nicless::provider::Result;
+using nicless::provider::Runtime;
+
+namespace {
+
+namespace queue = nicless::queue;
+namespace wire = nicless::wire;
+
+// The errno value itself, without a sentence: librdmacm.so.1 says its own.
+template <typename F>
+int value_of(F&& f) noexcept {
+  const auto result = guard(std::forward<F>(f));
+  return result ? 0 : result.error().errno_value;
+}
+
+wire::SocketConfig config_of(const sockaddr& address, int flags) {
+  wire::SocketConfig config;
+  std::memcpy(&config.address, &address, address.sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+  config.reuse_address = (flags & NICLESS_GSI_REUSEADDR) != 0;
+  config.v6_only = (flags & NICLESS_GSI_V6ONLY) != 0;
+  return config;
+}
+
+Result<void> open_gsi(const wire::SocketConfig& config, nicless_gsi** gsi, std::uint16_t* port) {
+  auto runtime = Runtime::current();
+  if (!runtime) return runtime.error();
+  auto opened = (*runtime)->open_port(config);
+  if (!opened) return opened.error();
+  *gsi = (*runtime)->cm_desk().add(*opened);
+  *port = (*opened)->udp_port();
+  return {};
+}
+
+wire::Gid gid_of(const std::uint8_t address[16]) {
+  wire::Gid gid;
+  std::memcpy(gid.bytes.data(), address, gid.bytes.size());
+  return gid;
+}
+
+Result<void> send_mad(nicless_gsi& gsi, const wire::Mad& mad) {
+  auto runtime = Runtime::current();
+  if (!runtime) return runtime.error();
+  wire::UdpPort& port = *gsi.port;
+  wire::TurnReport report;
+  {
+    queue::MutexLock lock(port.mutex);
+    if (!port.is_open()) return queue::error(EBADF, "the endpoint is closed");
+    port.engine().gsi().post(mad);
+    report = port.send(wire::now());
+  }
+  (*runtime)->settle(port, report);
+  return {};
+}
+
+// Opened at the first call; a forked child opens its own.
+struct SharedGsi {
+  queue::Mutex mutex;
+  std::uint64_t generation GUARDED_BY(mutex) = 0;
+  nicless_gsi* gsi GUARDED_BY(mutex) = nullptr;
+  std::uint16_t port GUARDED_BY(mutex) = 0;
+};
+SharedGsi& shared_gsi() {
+  static SharedGsi& made = *new SharedGsi;
+  return made;
+}
+
+}  // namespace
+
+extern "C" {
+
+int nicless_cm_register(const nicless_cm_agent* calls, void* agent) {
+  return value_of([&]() -> Result<void> {
+    auto runtime = Runtime::current();
+    if (!runtime) return runtime.error();
+    (*runtime)->cm_desk().set_agent(*calls, agent);
+    (*runtime)->progress().wake();
+    return {};
+  });
+}
+
+void nicless_cm_deadline_changed(void) {
+  value_of([]() -> Result<void> {
+    auto runtime = Runtime::current();
+    if (!runtime) return runtime.error();
+    if (!(*runtime)->progress().is_this_thread()) (*runtime)->progress().wake();
+    return {};
+  });
+}
+
+int nicless_gsi_open(const sockaddr* address, int flags, nicless_gsi** gsi, uint16_t* port) {
+  return value_of([&]() -> Result<void> {
+    if (address->sa_family != AF_INET && address->sa_family != AF_INET6) {
+      return queue::error(EAFNOSUPPORT, "neither an IPv4 nor an IPv6 address");
+    }
+    return open_gsi(config_of(*address, flags), gsi, port);
+  });
+}
+
+int nicless_gsi_shared(nicless_gsi** gsi, uint16_t* port) {
+  return value_of([&]() -> Result<void> {
+    SharedGsi& shared = shared_gsi();
+    queue::MutexLock lock(shared.mutex);
+    if (shared.gsi == nullptr || shared.generation != nicless_process_generation()) {
+      auto opened = open_gsi(wire::any_address(), &shared.gsi, &shared.port);
+      if (!opened) return opened;
+      shared.generation = nicless_process_generation();
+    }
+    *gsi = shared.gsi;
+    *port = shared.port;
+    return {};
+  });
+}
+
+void nicless_gsi_close(nicless_gsi* gsi) {
+  value_of([&]() -> Result<void> {
+    auto runtime = Runtime::current();
+    if (!runtime) return runtime.error();
+    if (const auto port = (*runtime)->cm_desk().remove(gsi)) (*runtime)->close_port(port);
+    return {};
+  });
+}
+
+int nicless_gsi_send(nicless_gsi* gsi, const uint8_t local[16], const nicless_endpoint* remote, uint8_t traffic_class,
+                     const uint8_t mad[NICLESS_MAD_BYTES]) {
+  return value_of([&]() -> Result<void> {
+    wire::Mad out;
+    out.from = {gid_of(local), gsi->port->udp_port()};
+    out.to = {gid_of(remote->address), remote->port};
+    out.ip.traffic_class = traffic_class;
+    std::memcpy(out.bytes.data(), mad, out.bytes.size());
+    return send_mad(*gsi, out);
+  });
+}
+
+uint64_t nicless_now(void) {
+  return static_cast<std::uint64_t>(wire::now().time_since_epoch().count());
+}
+
+uint64_t nicless_random(void) {
+  return nicless::provider::random_u64();
+}
+
+}  // extern "C"

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+#include "provider/qp.h"
+
+#include <cerrno>
+#include <string>
+
+#include "provider/objects.h"
+#include "provider/qp_attributes.h"
+#include "wire/io/clock.h"
+
+namespace nicless::provider {
+namespace {
+
+queue::SendQueue::Limits send_limits(const ibv_qp_init_attr& attr) {
+  return {attr.cap.max_send_wr, attr.cap.max_send_sge, attr.cap.max_inline_data, attr.sq_sig_all != 0};
+}
+
+Result<void> check_at_most(const char* name, std::uint32_t value, std::uint32_t limit) {
+  if (value <= limit) return {};
+  return queue::error(EINVAL, std::string("cap.") + name + " is " + std::to_string(value) + ", the device's limit is " +
+                                  std::to_string(limit));
+}
+
+Result<void> check_type(ibv_qp_type type) {
+  switch (type) {
+    case IBV_QPT_RC:
+      return {};
+    case IBV_QPT_UC:
+    case IBV_QPT_UD:
+    case IBV_QPT_RAW_PACKET:
+    case IBV_QPT_XRC_SEND:
+    case IBV_QPT_XRC_RECV:
+    case IBV_QPT_DRIVER:
+      return queue::error(EOPNOTSUPP, "only reliable connection (IBV_QPT_RC) queue pairs are supported yet");
+  }
+  return queue::error(EINVAL, "qp_type is no value of enum ibv_qp_type");
+}
+
+Result<void> check(const ibv_pd* pd, const ibv_qp_init_attr& attr) {
+  if (auto type = check_type(attr.qp_type); !type) return type;
+  if (attr.send_cq == nullptr || attr.recv_cq == nullptr) {
+    return queue::error(EINVAL, "a queue pair needs a send_cq and a recv_cq");
+  }
+  const ibv_context* const context = pd->context;
+  if (attr.send_cq->context != context || attr.recv_cq->context != context ||
+      (attr.srq != nullptr && attr.srq->context != context)) {
+    return queue::error(EINVAL, "the PD, the CQs and the SRQ belong to different contexts");
+  }
+  if (auto at_most = check_at_most("max_send_wr", attr.cap.max_send_wr, queue::kQueueDepthMax); !at_most)
+    return at_most;
+  if (auto at_most = check_at_most("max_send_sge", attr.cap.max_send_sge, queue::kSgeMax); !at_most) return at_most;
+  if (auto at_most = check_at_most("max_inline_data", attr.cap.max_inline_data, queue::kInlineBytesMax); !at_most) {
+    return at_most;
+  }
+  if (attr.srq != nullptr) return {};  // then the rest is not looked at
+  if (auto at_most = check_at_most("max_recv_wr", attr.cap.max_recv_wr, queue::kQueueDepthMax); !at_most)
+    return at_most;
+  return check_at_most("max_recv_sge", attr.cap.max_recv_sge, queue::kSgeMax);
+}
+
+std::vector<std::string> reasons_of(Qp& qp) {
+  queue::MutexLock lock(qp.seat.port->mutex);
+  return qp.transport.take_reasons();
+}
+
+std::unique_ptr<queue::ReceiveQueue> make_receive_queue(const ibv_qp_init_attr& attr, queue::Qpn qpn) {
+  if (attr.srq != nullptr) return nullptr;
+  return std::make_unique<queue::ReceiveQueue>(attr.cap.max_recv_wr, attr.cap.max_recv_sge, cq_of(attr.recv_cq).queue,
+                                               qpn);
+}
+
+wire::QpParts parts_of(Qp& qp) {
+  wire::QpParts parts;
+  parts.qpn = qp.seat.qpn;
+  parts.pd = qp.pd->id;
+  parts.send_queue = &qp.send_queue;
+  parts.own_receives = qp.receive_queue.get();
+  parts.receives = parts.own_receives;
+  if (qp.srq) parts.receives = &qp.srq->queue;
+  parts.recv_cq = &qp.recv_cq->queue;
+  parts.regions = &qp.context->regions;
+  parts.async_events = &qp.context->async_events;
+  parts.handle = &qp.verbs.qp_base;
+  return parts;
+}
+
+Result<void> modify(Qp& qp, const ibv_qp_attr& attr, std::uint32_t mask) {
+  const auto wanted = attributes_of(device_of(qp.verbs.qp_base.context), attr, mask);
+  if (!wanted) return wanted.error();
+  const queue::Instant now = wire::now();
+  wire::UdpPort& port = *qp.seat.port;
+  wire::TurnReport report;
+  {
+    queue::MutexLock lock(port.mutex);
+    if (auto modified = qp.transport.modify(now, *wanted, mask); !modified) return modified;
+    remember(attr, mask, qp.attr);
+    qp.verbs.qp_base.state = static_cast<ibv_qp_state>(qp.transport.state());
+    port.engine().on_post(now, qp.seat.qpn);
+    report = port.send(now);
+  }
+  qp.context->runtime.settle(port, report);
+  return {};
+}
+
+}  // namespace
+
+Qp::Qp(Pd& the_pd, const ibv_qp_init_attr& attr_given, Seat the_seat)
+    : context(*the_pd.context),
+      pd(the_pd),
+      send_cq(&cq_of(attr_given.send_cq)),
+      recv_cq(&cq_of(attr_given.recv_cq)),
+      srq(attr_given.srq != nullptr ? &srq_of(attr_given.srq) : nullptr),
+      seat(std::move(the_seat)),
+      init(attr_given),
+      send_queue(send_limits(attr_given), send_cq->queue, seat.qpn),
+      receive_queue(make_receive_queue(attr_given, seat.qpn)),
+      transport(parts_of(*this)) {
+  ibv_qp& base = verbs.qp_base;
+  base.context = public_context(*context);
+  base.qp_context = init.qp_context;
+  base.pd = &pd->verbs;
+  base.send_cq = init.send_cq;
+  base.recv_cq = init.recv_cq;
+  base.srq = init.srq;
+  base.handle = base.qp_num = seat.qpn.value();
+  base.state = IBV_QPS_RESET;
+  base.qp_type = init.qp_type;
+  pthread_mutex_init(&base.mutex, nullptr);
+  pthread_cond_init(&base.cond, nullptr);
+  send_cq->attach(seat.port);
+  recv_cq->attach(seat.port);
+}
+
+Qp::~Qp() {
+  send_cq->detach(seat.port);
+  recv_cq->detach(seat.port);
+}
+
+Result<ibv_qp*> create_qp(ibv_pd* verbs, ibv_qp_init_attr* attr) {
+  Pd& pd = pd_of(verbs);
+  if (auto alive = pd.context.check_alive(); !alive) return alive.error();
+  if (auto checked = check(verbs, *attr); !checked) return checked.error();
+  ibv_qp_init_attr granted = *attr;
+  if (granted.srq != nullptr) granted.cap.max_recv_wr = granted.cap.max_recv_sge = 0;
+  Runtime& runtime = pd.context->runtime;
+  auto seat = runtime.take_seat();
+  if (!seat) return seat.error();
+  std::unique_ptr<Qp> qp;
+  try {
+    qp = std::make_unique<Qp>(pd, granted, *seat);
+    runtime.set_reasons(seat->qpn, [raw = qp.get()] { return reasons_of(*raw); });
+    queue::MutexLock lock(seat->port->mutex);
+    seat->port->engine().add(seat->qpn, qp->transport);
+  } catch (const std::bad_alloc&) {
+    runtime.leave_seat(*seat, [] {});
+    throw;
+  }
+  attr->cap = granted.cap;
+  return &qp.release()->verbs.qp_base;
+}
+
+Result<ibv_qp*> create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
+  if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attr->pd == nullptr) {
+    return queue::error(EINVAL, "comp_mask must have IBV_QP_INIT_ATTR_PD and pd must be given");
+  }
+  if (attr->pd->context != context) return queue::error(EINVAL, "the PD belongs to another context");
+  if (const std::uint32_t rest = attr->comp_mask & ~std::uint32_t{IBV_QP_INIT_ATTR_PD}; rest != 0) {
+    return queue::error(EOPNOTSUPP, "of comp_mask, only IBV_QP_INIT_ATTR_PD is supported");
+  }
+  ibv_qp_init_attr plain{attr->qp_context, attr->send_cq, attr->recv_cq,   attr->srq,
+                         attr->cap,        attr->qp_type, attr->sq_sig_all};
+  auto qp = create_qp(attr->pd, &plain);
+  if (qp) attr->cap = plain.cap;
+  return qp;
+}
+
+Result<void> modify_qp(ibv_qp* verbs, const ibv_qp_attr* attr, int mask) {
+  Qp& qp = qp_of(verbs);
+  if (auto alive = qp.context.check_alive(); !alive) return alive;
+  return modify(qp, *attr, static_cast<std::uint32_t>(mask));
+}
+
+Result<void> query_qp(ibv_qp* verbs, ibv_qp_attr* attr, int, ibv_qp_init_attr* init_attr) {
+  Qp& qp = qp_of(verbs);
+  if (auto alive = qp.context.check_alive(); !alive) return alive;
+  if (init_attr != nullptr) *init_attr = qp.init;
+  queue::MutexLock lock(qp.seat.port->mutex);
+  *attr = qp.attr;
+  attr->cap = qp.init.cap;
+  refresh(qp.transport.attributes(), *attr);
+  qp.verbs.qp_base.state = attr->qp_state;
+  return {};
+}
+
+// First the queue pair goes from its engine and its completions from the CQs; then events about it are waited for.
+Result<void> destroy_qp(ibv_qp* verbs) {
+  Qp& qp = qp_of(verbs);
+  if (auto alive = qp.context.check_alive(); !alive) return alive;
+  qp.context->runtime.log_reasons(qp.seat.qpn);
+  qp.context->runtime.leave_seat(qp.seat, [&] {
+    qp.send_cq->queue.purge(qp.seat.qpn);
+    qp.recv_cq->queue.purge(qp.seat.qpn);
+  });
+  qp.context->async_events.erase_if([&](const queue::AsyncEvent& event) { return event.handle == verbs; });
+  qp.async_events.wait_until_acknowledged();
+  delete &qp;
+  return {};
+}
+
+}  // namespace nicless::provider

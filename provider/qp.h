@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// Queue pairs behind their handles.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <memory>
+
+#include "provider/cq.h"
+#include "provider/event_gate.h"
+#include "provider/pd_mr.h"
+#include "provider/runtime.h"
+#include "provider/srq.h"
+#include "queue/receive_queue.h"
+#include "queue/send_queue.h"
+#include "wire/rc/queue_pair.h"
+
+namespace nicless::provider {
+
+// A queue pair's use of a CQ or an SRQ, which cannot be destroyed meanwhile.
+template <typename Object>
+class UseOf {
+ public:
+  explicit UseOf(Object* object) : object_(object) {
+    if (object_ != nullptr) object_->users.fetch_add(1);
+  }
+  ~UseOf() {
+    if (object_ != nullptr) object_->users.fetch_sub(1);
+  }
+  UseOf(const UseOf&) = delete;
+  UseOf& operator=(const UseOf&) = delete;
+  Object* operator->() const { return object_; }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  Object* object_;
+};
+
+struct Qp {
+  Qp(Pd& the_pd, const ibv_qp_init_attr& attr, Seat the_seat);
+  ~Qp();
+
+  ibv_qp_ex verbs{};             // its qp_base stands first
+  void* room_for_wr_flush = {};  // release 65 has one slot more
+  const ContextHold context;
+  const PdChild pd;
+  const UseOf<Cq> send_cq;
+  const UseOf<Cq> recv_cq;
+  const UseOf<Srq> srq;  // or none
+  const Seat seat;
+  const ibv_qp_init_attr init;  // as created, capacities as granted
+  EventGate async_events;
+
+  // The rest belongs to the holder of the port's lock; the receive queue has a lock of its own.
+  queue::SendQueue send_queue;
+  const std::unique_ptr<queue::ReceiveQueue> receive_queue;  // none with an SRQ
+  wire::RcQueuePair transport;
+  ibv_qp_attr attr{};  // as last set, for what the transport does not keep
+};
+
+inline Qp& qp_of(ibv_qp* qp) {
+  return *reinterpret_cast<Qp*>(qp);
+}
+
+}  // namespace nicless::provider

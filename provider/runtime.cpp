@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+#include "provider/runtime.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "provider/log.h"
+#include "provider/process.h"
+#include "wire/io/clock.h"
+
+namespace nicless::provider {
+namespace {
+
+struct Slot {
+  queue::Mutex mutex;
+  std::atomic<Runtime*> runtime{nullptr};
+};
+
+// Static storage that nothing destroys, and that a forked child can make anew.
+alignas(Slot) std::array<std::byte, sizeof(Slot)> storage;
+Slot& slot() {
+  static Slot& made = *new (storage.data()) Slot;
+  return made;
+}
+
+// The parent's runtime, its thread and its locks are left as they are: dead here. Only the sockets are given up.
+void on_child_fork() {
+  new (&slot()) Slot;
+  reset_log_after_fork();
+  wire::close_inherited_sockets();
+}
+
+void log_refusal(const wire::Refusal& refusal) {
+  log(NICLESS_LOG_WARN, "the kernel does not take datagrams of " + std::to_string(refusal.bytes) + " bytes to " +
+                            to_string(refusal.to) + ": " + std::strerror(refusal.errno_value) +
+                            "; they count as lost and are sent again");
+}
+
+}  // namespace
+
+Result<Runtime*> Runtime::current() {
+  if (Runtime* made = slot().runtime.load()) return made;
+  queue::MutexLock lock(slot().mutex);
+  if (Runtime* made = slot().runtime.load()) return made;
+  watch_forks(on_child_fork);
+  auto runtime = std::unique_ptr<Runtime>(new Runtime);
+  auto progress = wire::ProgressThread::start(*runtime);
+  if (!progress) return progress.error();
+  runtime->progress_ = *progress;
+  slot().runtime.store(runtime.get());
+  return runtime.release();
+}
+
+Result<Seat> Runtime::take_seat() {
+  queue::MutexLock lock(registry_);
+  for (const auto& port : data_ports_) {
+    if (auto seat = sit_down(port)) return seat;
+  }
+  auto port = open_locked(wire::any_address());
+  if (!port) return port.error();
+  data_ports_.push_back(*port);
+  return sit_down(*port);
+}
+
+Result<Seat> Runtime::sit_down(const std::shared_ptr<wire::UdpPort>& port) {
+  queue::MutexLock lock(port->mutex);
+  const auto qpn = port->engine().reserve_qpn();
+  if (!qpn) return qpn.error();
+  return Seat{port, *qpn};
+}
+
+void Runtime::leave_seat(const Seat& seat, const std::function<void()>& purge) {
+  queue::MutexLock lock(registry_);
+  bool is_last = false;
+  {
+    queue::MutexLock port_lock(seat.port->mutex);
+    seat.port->engine().remove(seat.qpn);
+    is_last = seat.port->engine().free_qpns() == wire::kQueuePairsPerPort;
+  }
+  reasons_.erase(seat.qpn);
+  purge();
+  if (!is_last) return;
+  std::erase(data_ports_, seat.port);
+  close_locked(seat.port);
+}
+
+void Runtime::set_reasons(queue::Qpn qpn, Reasons reasons) {
+  queue::MutexLock lock(registry_);
+  reasons_[qpn] = std::move(reasons);
+}
+
+void Runtime::log_reasons(queue::Qpn qpn) {
+  if (!is_logged(NICLESS_LOG_WARN)) return;
+  queue::MutexLock lock(registry_);
+  const auto found = reasons_.find(qpn);
+  if (found == reasons_.end()) return;
+  for (const std::string& reason : found->second()) log(NICLESS_LOG_WARN, reason);
+}
+
+Result<std::shared_ptr<wire::UdpPort>> Runtime::open_port(const wire::SocketConfig& config) {
+  queue::MutexLock lock(registry_);
+  return open_locked(config);
+}
+
+void Runtime::close_port(const std::shared_ptr<wire::UdpPort>& port) {
+  queue::MutexLock lock(registry_);
+  close_locked(port);
+}
+
+Result<std::shared_ptr<wire::UdpPort>> Runtime::open_locked(const wire::SocketConfig& config) {
+  auto port = wire::UdpPort::open(config, trace_.get());
+  if (!port) return port.error();
+  if (auto watched = progress_->watch(*port); !watched) return watched.error();
+  ports_.push_back(*port);
+  return port;
+}
+
+void Runtime::close_locked(const std::shared_ptr<wire::UdpPort>& port) {
+  progress_->unwatch(*port);
+  std::erase(ports_, port);
+  queue::MutexLock lock(port->mutex);
+  port->close();
+}
+
+void Runtime::settle(wire::UdpPort& port, const wire::TurnReport& report) {
+  collect(port, report);
+  if (const auto deadline = port.next_deadline()) progress_->wake_by(*deadline);
+  if (report.has_mads || report.has_unreachable) progress_->wake();
+}
+
+void Runtime::pass_through_ports() {
+  std::vector<std::shared_ptr<wire::UdpPort>> ports;
+  {
+    queue::MutexLock lock(registry_);
+    ports = ports_;
+  }
+  for (const auto& port : ports) queue::MutexLock lock(port->mutex);
+}
+
+void Runtime::on_turn(wire::UdpPort& port, const wire::TurnReport& report) {
+  collect(port, report);
+}
+
+std::optional<queue::Instant> Runtime::on_wake(queue::Instant now) {
+  return cm_desk_.serve(now);
+}
+
+void Runtime::collect(wire::UdpPort& port, const wire::TurnReport& report) {
+  if (report.refusal) log_refusal(*report.refusal);
+  if (report.has_mads || report.has_unreachable) cm_desk_.collect(port);
+}
+
+std::uint64_t random_u64() {
+  std::uint64_t value = 0;
+  while (getrandom(&value, sizeof value, 0) != static_cast<ssize_t>(sizeof value)) {
+  }
+  return value;
+}
+
+}  // namespace nicless::provider

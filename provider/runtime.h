@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// The engine of this process: its ports, its progress thread, and the desk of the connection manager. One per process,
+// made at the first verb that needs it and never destroyed. Thread-safe.
+//
+// Locks, in this order: the registry here, then a port's, then SRQ | RQ, CQ, channel. Nothing is held while waiting.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "provider/cm_desk.h"
+#include "queue/mutex.h"
+#include "queue/result.h"
+#include "wire/io/progress_thread.h"
+#include "wire/io/trace.h"
+#include "wire/io/udp_port.h"
+
+namespace nicless::provider {
+
+using queue::Result;
+
+// Says why a queue pair's completions are in error: sentences not asked for before.
+using Reasons = std::function<std::vector<std::string>()>;
+
+// A queue pair's place: a port and a number on it.
+struct Seat {
+  std::shared_ptr<wire::UdpPort> port;
+  queue::Qpn qpn{};
+};
+
+class Runtime final : public wire::ProgressOwner {
+ public:
+  // Makes it at the first call. In a forked child: a new one.
+  static Result<Runtime*> current();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  // A number on a port that has one free; opens another port when none has. EMFILE and the like when that fails.
+  Result<Seat> take_seat() EXCLUDES(registry_);
+  // Takes the queue pair out of its engine, then runs `purge` before anybody else can get the number. The port is
+  // closed with its last queue pair.
+  void leave_seat(const Seat& seat, const std::function<void()>& purge) EXCLUDES(registry_);
+  // Whom log_reasons() asks, until the seat is left; it takes the port's lock.
+  void set_reasons(queue::Qpn qpn, Reasons reasons) EXCLUDES(registry_);
+  // Logs why this queue pair failed, if it has anything to say.
+  void log_reasons(queue::Qpn qpn) EXCLUDES(registry_);
+
+  // Ports of the connection manager's.
+  Result<std::shared_ptr<wire::UdpPort>> open_port(const wire::SocketConfig& config) EXCLUDES(registry_);
+  void close_port(const std::shared_ptr<wire::UdpPort>& port) EXCLUDES(registry_);
+
+  // After a turn on a program's thread, with no lock held: passes on what the turn could not finish.
+  void settle(wire::UdpPort& port, const wire::TurnReport& report);
+  // When this returns, every turn that began before the call has ended: nobody uses memory or objects that were
+  // unreachable at the call.
+  void pass_through_ports() EXCLUDES(registry_);
+
+  wire::ProgressThread& progress() { return *progress_; }
+  CmDesk& cm_desk() { return cm_desk_; }
+
+  void on_turn(wire::UdpPort& port, const wire::TurnReport& report) override;
+  std::optional<queue::Instant> on_wake(queue::Instant now) override;
+
+ private:
+  Runtime() = default;
+  Result<Seat> sit_down(const std::shared_ptr<wire::UdpPort>& port) REQUIRES(registry_);
+  Result<std::shared_ptr<wire::UdpPort>> open_locked(const wire::SocketConfig& config) REQUIRES(registry_);
+  void close_locked(const std::shared_ptr<wire::UdpPort>& port) REQUIRES(registry_);
+  void collect(wire::UdpPort& port, const wire::TurnReport& report);
+
+  wire::ProgressThread* progress_ = nullptr;
+  CmDesk cm_desk_;
+  queue::Mutex registry_;
+  std::vector<std::shared_ptr<wire::UdpPort>> ports_ GUARDED_BY(registry_);       // all
+  std::vector<std::shared_ptr<wire::UdpPort>> data_ports_ GUARDED_BY(registry_);  // those with queue pairs
+  std::unordered_map<queue::Qpn, Reasons> reasons_ GUARDED_BY(registry_);
+  std::unique_ptr<wire::Trace> trace_;
+};
+
+// 64 bits from the kernel's generator: seeds and keys.
+std::uint64_t random_u64();
+
+}  // namespace nicless::provider
