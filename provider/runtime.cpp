@@ -6,12 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
 #include "provider/log.h"
 #include "provider/process.h"
-#include "wire/io/clock.h"
+#include "wire/io/pcap_trace.h"
 
 namespace nicless::provider {
 namespace {
@@ -33,6 +34,16 @@ void on_child_fork() {
   new (&slot()) Slot;
   reset_log_after_fork();
   wire::close_inherited_sockets();
+}
+
+// NICLESS_PCAP names a file to trace into. That it cannot be written does not keep the program from running.
+std::unique_ptr<wire::Trace> open_trace() {
+  const char* const path = std::getenv("NICLESS_PCAP");
+  if (path == nullptr || *path == '\0') return nullptr;
+  auto trace = wire::PcapTrace::open(path);
+  if (trace) return std::move(*trace);
+  log(NICLESS_LOG_ERROR, "NICLESS_PCAP: " + trace.error().why);
+  return nullptr;
 }
 
 void log_refusal(const wire::Refusal& refusal) {
@@ -113,6 +124,7 @@ void Runtime::close_port(const std::shared_ptr<wire::UdpPort>& port) {
 }
 
 Result<std::shared_ptr<wire::UdpPort>> Runtime::open_locked(const wire::SocketConfig& config) {
+  if (ports_.empty() && trace_ == nullptr) trace_ = open_trace();
   auto port = wire::UdpPort::open(config, trace_.get());
   if (!port) return port.error();
   if (auto watched = progress_->watch(*port); !watched) return watched.error();

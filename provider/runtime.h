@@ -77,7 +77,7 @@ class Runtime final : public wire::ProgressOwner {
   std::vector<std::shared_ptr<wire::UdpPort>> ports_ GUARDED_BY(registry_);       // all
   std::vector<std::shared_ptr<wire::UdpPort>> data_ports_ GUARDED_BY(registry_);  // those with queue pairs
   std::unordered_map<queue::Qpn, Reasons> reasons_ GUARDED_BY(registry_);
-  std::unique_ptr<wire::Trace> trace_;
+  std::unique_ptr<wire::Trace> trace_;  // of all ports; null where none is wanted. Set under registry_, never changed
 };
 
 // 64 bits from the kernel's generator: seeds and keys.
