@@ -66,6 +66,22 @@ int minus_one_and_errno(const Call& call, F&& f) noexcept {
   return -1;
 }
 
+// The same for calls that may wait: not noexcept, as a program may cancel a thread that waits here, and cancelling
+// unwinds through this frame. ibv_get_cq_event, ibv_get_async_event.
+template <typename F>
+int minus_one_and_errno_cancellable(const Call& call, F&& f) {
+  auto result = [&]() -> decltype(f()) {
+    try {
+      return std::forward<F>(f)();
+    } catch (const std::bad_alloc&) {
+      return queue::Error{ENOMEM, {}};
+    }
+  }();
+  if (result) return 0;
+  errno = report(call, result.error());
+  return -1;
+}
+
 // A number, or -1 with errno set: ibv_get_pkey_index.
 template <typename F>
 int number_or_minus_one(const Call& call, F&& f) noexcept {

@@ -160,7 +160,7 @@ int ibv_destroy_cq(ibv_cq* cq) {
   return errno_itself("ibv_destroy_cq", [&] { return destroy_cq(cq); });
 }
 int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) {
-  return minus_one_and_errno("ibv_get_cq_event", [&]() -> Result<void> {
+  return minus_one_and_errno_cancellable("ibv_get_cq_event", [&]() -> Result<void> {
     const auto from = wait_cq_event(channel);
     if (!from) return from.error();
     *cq = *from;
@@ -215,7 +215,7 @@ int ibv_destroy_ah(ibv_ah* ah) {
 // Asynchronous events: ibv_get_async_event(3).
 
 int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
-  return minus_one_and_errno("ibv_get_async_event", [&] { return wait_async_event(context, event); });
+  return minus_one_and_errno_cancellable("ibv_get_async_event", [&] { return wait_async_event(context, event); });
 }
 void ibv_ack_async_event(ibv_async_event* event) {
   ack_async_event(event);
