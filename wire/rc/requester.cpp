@@ -65,7 +65,9 @@ void Requester::apply_retry_limits() {
 }
 
 bool Requester::next_datagram(queue::Instant now, bool may_begin, OutDatagram& out) {
-  if (has_failed_ || local_failure_seq_ || retry_.is_waiting_for_receiver()) return false;
+  if (has_failed_ || retry_.is_waiting_for_receiver()) return false;
+  // A request that cannot be sent stops those behind it; what is before it may still have to be sent again.
+  if (local_failure_seq_ && position_.seq >= *local_failure_seq_) return false;
   if (!begin_next(may_begin) || !may_send_packet()) return false;
   begin_datagram(attributes_, out);
   return build_packet(now, out);
