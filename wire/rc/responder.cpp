@@ -81,7 +81,7 @@ bool Responder::is_well_formed(const PacketView& packet, const OpcodeInfo& info)
 // What was done already is acknowledged again, never done again; a read is answered again. IBTA 9.7.5.1.2.
 void Responder::on_duplicate(const PacketView& packet, const OpcodeInfo& info, std::uint64_t psn) {
   if (info.family == Family::ReadRequest) {
-    if (replay_.find(psn, packet.headers.reth, attributes_.path_mtu)) answer_read(psn, packet.headers.reth);
+    if (replay_.find(psn, packet.headers.reth, attributes_.path_mtu)) answer_read(psn, packet.headers.reth, true);
     return;
   }
   // A NAK that is still owed says more than an acknowledgement would.
@@ -205,7 +205,7 @@ void Responder::on_read(const PacketView& packet) {
     reasons_.add("received a read, but the queue pair has no IBV_ACCESS_REMOTE_READ");
     return refuse(NakCode::RemoteAccessError);
   }
-  const bool is_too_many = read_replies_.size() >= attributes_.max_dest_rd_atomic;
+  const bool is_too_many = is_one_read_too_many();
   if (is_too_many || reth.length > queue::kMessageBytesMax) {
     reasons_.add(is_too_many ? "received more reads at once than max_dest_rd_atomic (%u) allows"
                              : "received a read of more than 2^31 bytes (max_dest_rd_atomic %u)",
@@ -215,7 +215,7 @@ void Responder::on_read(const PacketView& packet) {
   if (!check_remote(reth, queue::kAccessRemoteRead, "read")) return;
   message_arrived();
   replay_.add({expected_psn_, packets_for(reth.length, attributes_.path_mtu), reth});
-  answer_read(expected_psn_, reth);
+  answer_read(expected_psn_, reth, false);
   advance(packet, packets_for(reth.length, attributes_.path_mtu));
 }
 

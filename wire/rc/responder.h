@@ -36,6 +36,7 @@ class Responder {
     std::uint64_t next_psn = 0;
     Replay::Read read;
     std::uint32_t msn = 0;
+    bool is_duplicate = false;
     std::uint64_t end_psn() const { return read.first_psn + read.packets; }
   };
   struct Acknowledge {
@@ -63,7 +64,8 @@ class Responder {
   void acknowledge(const Aeth& aeth, std::uint64_t psn) { acknowledge_ = Acknowledge{psn, aeth}; }
   void refuse(NakCode code);
   void give_up(NakCode code);
-  void answer_read(std::uint64_t psn, const Reth& reth);
+  void answer_read(std::uint64_t psn, const Reth& reth, bool is_duplicate);
+  bool is_one_read_too_many() const;
   bool build_read_response(OutDatagram& out);
   void build_acknowledge(OutDatagram& out);
 

@@ -7,9 +7,16 @@
 
 namespace nicless::wire {
 
+// A peer that asks again has no more reads under way for that: duplicates do not count.
+bool Responder::is_one_read_too_many() const {
+  const auto first_answers = std::count_if(read_replies_.begin(), read_replies_.end(),
+                                           [](const ReadReply& reply) { return !reply.is_duplicate; });
+  return first_answers >= attributes_.max_dest_rd_atomic;
+}
+
 // Keeps the replies in PSN order. A duplicate whose first answer is still waiting or half sent takes its place.
-void Responder::answer_read(std::uint64_t psn, const Reth& reth) {
-  const ReadReply reply{psn, {psn, packets_for(reth.length, attributes_.path_mtu), reth}, msn_};
+void Responder::answer_read(std::uint64_t psn, const Reth& reth, bool is_duplicate) {
+  const ReadReply reply{psn, {psn, packets_for(reth.length, attributes_.path_mtu), reth}, msn_, is_duplicate};
   const auto after = std::find_if(read_replies_.begin(), read_replies_.end(),
                                   [psn](const ReadReply& other) { return other.end_psn() > psn; });
   const bool overlaps = after != read_replies_.end() && after->read.first_psn < reply.end_psn();
