@@ -49,6 +49,7 @@ void Requester::start() {
   outstanding_.start(parts_.send_queue->limits().depth, first_seq, next_psn_);
   position_ = {first_seq, 0};
   window_ = Window(attributes_.path_mtu);
+  read_ends_.clear();
   reads_under_way_.clear();
   reads_under_way_.reserve(std::max<std::size_t>(attributes_.max_rd_atomic, 1));
   send_cursor_seq_.reset();
@@ -106,7 +107,7 @@ bool Requester::may_send_packet() const {
   const Wqe& wqe = parts_.send_queue->at(position_.seq);
   if (!is_read(wqe)) return in_flight() < window_.packets();
   if (reads_under_way_.size() >= std::max<std::size_t>(attributes_.max_rd_atomic, 1)) return false;
-  return read_packets_allowed(outstanding_.at(position_.seq).packets - position_.packet) > 0;
+  return read_packets_allowed(read_packets_wanted()) > 0;
 }
 
 bool Requester::build_packet(queue::Instant now, OutDatagram& out) {
@@ -157,6 +158,13 @@ bool Requester::append_message_bytes(const Wqe& wqe, std::uint64_t offset, std::
   return true;
 }
 
+// What is left of the read, up to where an earlier request for it ended.
+std::uint64_t Requester::read_packets_wanted() const {
+  const std::uint64_t remaining = outstanding_.at(position_.seq).packets - position_.packet;
+  const auto end = std::upper_bound(read_ends_.begin(), read_ends_.end(), next_psn_);
+  return end == read_ends_.end() ? remaining : std::min(remaining, *end - next_psn_);
+}
+
 // A long read is asked for in pieces, so that its responses never exceed the window: each piece is a read request of
 // its own on the wire, with address and length advanced, as IBTA 9.7.5.1.3 has it for a read that is resumed.
 std::uint64_t Requester::read_packets_allowed(std::uint64_t remaining) const {
@@ -171,13 +179,15 @@ std::uint64_t Requester::read_packets_allowed(std::uint64_t remaining) const {
 bool Requester::build_read_request(const Wqe& wqe, OutDatagram& out) {
   const std::uint64_t mtu = attributes_.path_mtu;
   const std::uint64_t offset = position_.packet * mtu;
-  const std::uint64_t packets = read_packets_allowed(outstanding_.at(position_.seq).packets - position_.packet);
+  const std::uint64_t packets = read_packets_allowed(read_packets_wanted());
   const std::uint64_t length = std::min(packets * mtu, wqe.length - offset);
   Headers headers = headers_for(Op::ReadRequest, true);
   headers.reth = Reth{wqe.remote_addr + offset, wqe.rkey, static_cast<std::uint32_t>(length)};
   finish_headers(headers, out);
   next_psn_ += packets;
   reads_under_way_.push_back(next_psn_);
+  const auto place = std::lower_bound(read_ends_.begin(), read_ends_.end(), next_psn_);
+  if (place == read_ends_.end() || *place != next_psn_) read_ends_.insert(place, next_psn_);
   return true;
 }
 

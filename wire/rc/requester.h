@@ -42,6 +42,7 @@ class Requester {
   bool build_packet(queue::Instant now, OutDatagram& out);
   bool build_message_packet(const queue::Wqe& wqe, OutDatagram& out);
   bool build_read_request(const queue::Wqe& wqe, OutDatagram& out);
+  std::uint64_t read_packets_wanted() const;
   std::uint64_t read_packets_allowed(std::uint64_t remaining) const;
   bool append_message_bytes(const queue::Wqe& wqe, std::uint64_t offset, std::uint64_t length, OutDatagram& out);
   bool fails_locally(const queue::Wqe& wqe);
@@ -82,6 +83,9 @@ class Requester {
 
   // Read requests and atomics under way, at most max_rd_atomic: the end of each one's PSNs, oldest first.
   std::vector<std::uint64_t> reads_under_way_;
+  // Where read requests ended that were ever sent and are not answered yet, in order. A responder takes a duplicate
+  // only within the request it saw first, so a read that is asked for again is cut at the same places.
+  std::vector<std::uint64_t> read_ends_;
 
   queue::SgCursor send_cursor_;  // the list of work request send_cursor_seq_
   std::optional<std::uint64_t> send_cursor_seq_;

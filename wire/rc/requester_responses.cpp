@@ -145,9 +145,9 @@ bool Requester::advance_to(queue::Instant now, std::uint64_t psn) {
 }
 
 void Requester::forget_answered_reads() {
-  const auto first_open = std::find_if(reads_under_way_.begin(), reads_under_way_.end(),
-                                       [this](std::uint64_t end) { return end > acked_psn_; });
-  reads_under_way_.erase(reads_under_way_.begin(), first_open);
+  for (auto* ends : {&reads_under_way_, &read_ends_}) {
+    ends->erase(ends->begin(), std::upper_bound(ends->begin(), ends->end(), acked_psn_));
+  }
 }
 
 // Sending goes on at `psn` (not below acked_psn_). Reads whose responses were under way are asked for again from there.
