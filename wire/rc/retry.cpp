@@ -49,7 +49,10 @@ bool Retry::spend_rnr_retry() {
 
 void Retry::wait_for_receiver(queue::Instant now, std::uint8_t rnr_code) {
   rnr_until_ = now + rnr_delay(rnr_code);
-  disarm();  // the peer has answered; the clock starts again with the resend
+  // The peer has answered: the clock starts again with the resend, and lost packets are counted anew. Otherwise a long
+  // wait for a receive would use up retry_cnt on any network that loses a packet now and then.
+  disarm();
+  retries_left_ = limits_.retry_count;
 }
 
 void Retry::arm(queue::Instant now) {
