@@ -85,7 +85,7 @@ void Responder::on_duplicate(const PacketView& packet, const OpcodeInfo& info, s
     return;
   }
   // A NAK that is still owed says more than an acknowledgement would.
-  if (!acknowledge_ && !gap_reported_) acknowledge(Aeth::ack(msn_), expected_psn_ - 1);
+  if (!acknowledge_) acknowledge(Aeth::ack(msn_), expected_psn_ - 1);
 }
 
 void Responder::on_out_of_sequence() {
