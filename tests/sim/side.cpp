@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+#include "tests/sim/side.h"
+
+#include <array>
+#include <ostream>
+
+#include "tests/sim/world.h"
+
+namespace nicless::sim {
+
+namespace {
+
+constexpr std::uint32_t kCqCapacity = 4096;
+
+void require(const queue::Result<void>& result) {
+  if (!result) throw Failure(result.error().why);
+}
+
+Wc to_value(const ibv_wc& wc) {
+  Wc value{.wr_id = wc.wr_id, .status = static_cast<queue::WcStatus>(wc.status)};
+  if (value.status != queue::WcStatus::Success) return value;
+  value.opcode = static_cast<queue::WcOpcode>(wc.opcode);
+  value.flags = static_cast<std::uint8_t>(wc.wc_flags);
+  if (value.flags & queue::kWcWithImm) value.imm = wc.imm_data;
+  if (value.opcode != queue::WcOpcode::Send && value.opcode != queue::WcOpcode::RdmaWrite) value.byte_len = wc.byte_len;
+  return value;
+}
+
+}  // namespace
+
+std::string to_string(const Wc& wc) {
+  return "wr_id " + std::to_string(wc.wr_id) + " status " + std::to_string(static_cast<int>(wc.status)) + " opcode " +
+         std::to_string(static_cast<int>(wc.opcode)) + " bytes " + std::to_string(wc.byte_len) + " flags " +
+         std::to_string(wc.flags) + " imm " + std::to_string(wc.imm);
+}
+
+std::ostream& operator<<(std::ostream& out, const Wc& wc) {
+  return out << "{" << to_string(wc) << "}";
+}
+
+Wc failed(std::uint64_t wr_id, queue::WcStatus status) {
+  return {.wr_id = wr_id, .status = status};
+}
+
+Buffer::Buffer(queue::MrTable& table, queue::PdId pd, std::size_t size, std::uint32_t access)
+    : bytes_(size, std::byte{0xa5}), keys_(*table.add(pd, bytes_.data(), address(), size, access)) {}
+
+Side::Side(wire::Engine& engine, const wire::Endpoint& endpoint, const SideConfig& config, std::uint64_t seed)
+    : engine_(engine),
+      endpoint_(endpoint),
+      qpn_(*engine.reserve_qpn()),
+      async_events_(*queue::open_event_fd()),
+      regions_(seed),
+      send_cq_(kCqCapacity, nullptr, async_events_, &send_cq_),
+      recv_cq_(kCqCapacity, nullptr, async_events_, &recv_cq_),
+      send_queue_({config.send_depth, config.sge_max, config.inline_max, config.signal_all}, send_cq_, qpn_),
+      receive_queue_(config.recv_depth, config.sge_max, recv_cq_, qpn_) {
+  wire::QpParts parts;
+  parts.qpn = qpn_;
+  parts.pd = pd_;
+  parts.send_queue = &send_queue_;
+  parts.receives = &receive_queue_;
+  parts.own_receives = &receive_queue_;
+  parts.recv_cq = &recv_cq_;
+  parts.regions = &regions_;
+  parts.async_events = &async_events_;
+  parts.handle = this;
+  qp_ = std::make_unique<wire::RcQueuePair>(parts);
+  engine_.add(qpn_, *qp_);
+}
+
+Side::~Side() {
+  engine_.remove(qpn_);
+}
+
+void Side::connect(queue::Instant now, const Side& peer, const ConnectionConfig& config, std::uint32_t own_psn,
+                   std::uint32_t peer_psn) {
+  namespace mask = wire::attr_mask;
+  wire::QpAttributes attributes;
+  attributes.state = wire::QpState::Init;
+  attributes.access = config.access;
+  require(qp_->modify(now, attributes, mask::kState | mask::kPkeyIndex | mask::kPort | mask::kAccessFlags));
+
+  attributes.state = wire::QpState::Rtr;
+  attributes.path_mtu = config.path_mtu;
+  attributes.dest_qpn = peer.qpn_;
+  attributes.rq_psn = peer_psn;
+  attributes.max_dest_rd_atomic = config.max_dest_rd_atomic;
+  attributes.min_rnr_timer = config.min_rnr_timer;
+  attributes.path.local = endpoint_.address;
+  attributes.path.remote = peer.endpoint_.address;
+  require(qp_->modify(now, attributes,
+                      mask::kState | mask::kAv | mask::kPathMtu | mask::kDestQpn | mask::kRqPsn |
+                          mask::kMaxDestRdAtomic | mask::kMinRnrTimer));
+
+  attributes.state = wire::QpState::Rts;
+  attributes.sq_psn = own_psn;
+  attributes.timeout = config.timeout;
+  attributes.retry_cnt = config.retry_cnt;
+  attributes.rnr_retry = config.rnr_retry;
+  attributes.max_rd_atomic = config.max_rd_atomic;
+  require(qp_->modify(
+      now, attributes,
+      mask::kState | mask::kSqPsn | mask::kTimeout | mask::kRetryCnt | mask::kRnrRetry | mask::kMaxQpRdAtomic));
+}
+
+queue::Result<void> Side::to_state(queue::Instant now, wire::QpState state) {
+  wire::QpAttributes attributes;
+  attributes.state = state;
+  auto result = qp_->modify(now, attributes, wire::attr_mask::kState);
+  if (result) engine_.on_post(now, qpn_);
+  return result;
+}
+
+Buffer Side::make_buffer(std::size_t size, std::uint32_t access) {
+  return Buffer(regions_, pd_, size, access);
+}
+
+queue::Result<void> Side::post_send(queue::Instant now, queue::Wqe wqe) {
+  if (auto allowed = qp_->check_post_send(wqe); !allowed) return allowed;
+  wqe.length = wqe.inline_data.size();
+  for (const queue::Sge& sge : wqe.sges) wqe.length += sge.length;
+  if (auto posted = send_queue_.post(wqe); !posted) return posted;
+  engine_.on_post(now, qpn_);
+  return {};
+}
+
+queue::Result<void> Side::post_recv(std::uint64_t wr_id, std::span<const queue::Sge> sges) {
+  if (auto allowed = qp_->check_post_recv(); !allowed) return allowed;
+  if (auto posted = receive_queue_.post(wr_id, sges); !posted) return posted;
+  qp_->on_recv_posted();
+  return {};
+}
+
+std::vector<Wc> Side::poll(queue::CompletionQueue& cq) {
+  std::vector<Wc> out;
+  std::array<ibv_wc, 16> batch{};
+  for (int count = cq.poll(batch); count > 0; count = cq.poll(batch)) {
+    for (int i = 0; i < count; ++i) out.push_back(to_value(batch[static_cast<std::size_t>(i)]));
+  }
+  return out;
+}
+
+}  // namespace nicless::sim
