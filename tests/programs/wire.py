@@ -12,6 +12,7 @@ import shutil
 import subprocess
 
 from harness import Failure, Skip
+from single import gid_indexes
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -84,13 +85,13 @@ def summary(events):
     return {"opening": opening, "operations": operations, "closing": closing}
 
 
-def run_recorded(world, server, client):
+def run_recorded(world, server, client, ready="udp"):
     if not world.options.pcap:
         raise Skip("recording is off")
     port = world.free_port()
-    served = world.start("server", [*server, "-p", port])
-    served.wait_port("udp", port, world.bound(10))
-    world.run("client", [*client, "-p", port], host="b")
+    served = world.start("server", [server[0], "-p", port, *server[1:]])
+    served.wait_port(ready, port, world.bound(10))
+    world.run("client", [client[0], "-p", port, *client[1:]], host="b")
     served.wait_end(world.bound(10))
     captures = {role: read_capture(world.folder / f"{role}.pcapng") for role in ("server", "client")}
     for role, packets in captures.items():
@@ -98,9 +99,9 @@ def run_recorded(world, server, client):
     return captures
 
 
-def check_golden(world, golden, server, client):
+def check_golden(world, golden, server, client, ready="udp"):
     wanted = summary_of_golden(golden)
-    for role, packets in run_recorded(world, server, client).items():
+    for role, packets in run_recorded(world, server, client, ready).items():
         got = summary_of_capture(packets)
         if got != wanted:
             raise Failure(f"{role}.pcapng is not the exchange of Soft-RoCE:\n    ours:  {got}\n    golden: {wanted}")
@@ -115,6 +116,11 @@ def rdma_client_as_kernel(world):
     check_golden(world, "rdma_server_client", ["rdma_server"], ["rdma_client", "-s", world.address])
 
 
+def pingpong_as_kernel(world):
+    command = ["ibv_rc_pingpong", "-g", gid_indexes(world)[0], "-n", "3", "-s", "2500"]
+    check_golden(world, "ibv_rc_pingpong", command, [*command, world.address], "tcp")
+
+
 def ucmatose_recorded(world):
     run_recorded(world, ["ucmatose", "-C", "2", "-S", "2500"],
                  ["ucmatose", "-s", world.address, "-C", "2", "-S", "2500"])
@@ -124,4 +130,5 @@ def table(world):
     del world
     return [("tshark reads rping -C 2 as the kernel's exchange", rping_as_kernel),
             ("tshark reads rdma_client as the kernel's exchange", rdma_client_as_kernel),
+            ("tshark reads ibv_rc_pingpong as the kernel's exchange", pingpong_as_kernel),
             ("tshark reads ucmatose as RoCEv2", ucmatose_recorded)]
