@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: MIT
+#include "cm/connection.h"
+
+#include <cerrno>
+#include <utility>
+
+namespace nicless::cm {
+
+using wire::CmAnswered;
+using wire::CmMessage;
+using wire::RejReason;
+
+namespace {
+
+template <typename T, typename Queue>
+std::optional<T> take_front(Queue& queue) {
+  if (queue.empty()) return std::nullopt;
+  T front = std::move(queue.front());
+  queue.pop_front();
+  return front;
+}
+
+Duration response_wait(std::uint8_t response_timeout) {
+  return wire_time(response_timeout) + 2 * wire_time(kPacketLifetime);
+}
+
+}  // namespace
+
+Connection Connection::connect(Instant now, const Identity& me, wire::CmReq request) {
+  request.local_id = me.local_id;
+  request.local_ca_guid = me.ca_guid;
+  request.max_cm_retries = kMaxCmRetries;
+  Connection c(me, ReqSent{request, Resend::start(now, kMaxCmRetries)});
+  c.exchange_tid_ = me.tid;
+  c.local_qpn_ = request.local_qpn;
+  c.response_wait_ = response_wait(request.remote_response_timeout);
+  c.agreement_ = {.rq_psn = request.starting_psn,
+                  .path_mtu = request.path_mtu,
+                  .ack_timeout = request.primary.ack_timeout,
+                  .retry_count = request.retry_count,
+                  .rnr_retry_count = request.rnr_retry_count,
+                  .responder_resources = request.responder_resources,
+                  .initiator_depth = request.initiator_depth,
+                  .traffic_class = request.primary.traffic_class,
+                  .hop_limit = request.primary.hop_limit,
+                  .flow_label = request.primary.flow_label};
+  c.send(request);
+  return c;
+}
+
+Connection Connection::answer(const Identity& me, const CmMessage& message) {
+  const auto& request = std::get<wire::CmReq>(message.body);
+  Connection c(me, ReqReceived{});
+  c.exchange_tid_ = message.tid;
+  c.remote_id_ = request.local_id;
+  c.response_wait_ = response_wait(request.local_response_timeout);
+  c.retries_ = request.max_cm_retries;
+  // The peer's initiator depth is what this end has to take, and the other way round.
+  c.agreement_ = {.remote_qpn = request.local_qpn,
+                  .sq_psn = request.starting_psn,
+                  .path_mtu = request.path_mtu,
+                  .ack_timeout = request.primary.ack_timeout,
+                  .retry_count = request.retry_count,
+                  .rnr_retry_count = request.rnr_retry_count,
+                  .responder_resources = request.initiator_depth,
+                  .initiator_depth = request.responder_resources,
+                  .traffic_class = request.primary.traffic_class,
+                  .hop_limit = request.primary.hop_limit,
+                  .flow_label = request.primary.flow_label};
+  return c;
+}
+
+Result<void> Connection::accept(Instant now, wire::CmRep reply) {
+  if (!is_answering()) return queue::error(EINVAL, "no connection request is waiting for an answer here");
+  reply.local_id = me_.local_id;
+  reply.remote_id = remote_id_;
+  reply.local_ca_guid = me_.ca_guid;
+  local_qpn_ = reply.local_qpn;
+  agreement_.rq_psn = reply.starting_psn;
+  agreement_.responder_resources = reply.responder_resources;
+  agreement_.initiator_depth = reply.initiator_depth;
+  state_ = RepSent{reply, Resend::start(now, retries_)};
+  send(reply);
+  return {};
+}
+
+Result<void> Connection::reject(RejReason reason, std::span<const std::byte> private_data) {
+  if (is_answering()) {
+    send_rej(CmAnswered::Req, reason, private_data);
+  } else if (std::holds_alternative<RepReceived>(state_)) {
+    send_rej(CmAnswered::Rep, reason, private_data);
+  } else {
+    return queue::error(EINVAL, "there is no request or reply here to reject");
+  }
+  state_ = Closed{};
+  return {};
+}
+
+Result<void> Connection::establish() {
+  if (!std::holds_alternative<RepReceived>(state_))
+    return queue::error(EINVAL, "the peer's reply has not arrived, or was answered already");
+  send(wire::CmRtu{.local_id = me_.local_id, .remote_id = remote_id_});
+  state_ = Established{};
+  return {};
+}
+
+Result<void> Connection::notify_established(Instant) {
+  if (is_established()) return queue::error(EISCONN, "the connection is established already");
+  auto* sent = std::get_if<RepSent>(&state_);
+  if (sent == nullptr) return queue::error(EINVAL, "no accepted connection is waiting to be established here");
+  state_ = Established{std::move(sent->reply)};
+  emit(BecameEstablished{});
+  return {};
+}
+
+void Connection::disconnect(Instant now) {
+  if (is_established() || std::holds_alternative<RepSent>(state_)) begin_disconnect(now);
+}
+
+void Connection::abandon(Instant now) {
+  is_abandoned_ = true;
+  events_.clear();
+  if (is_established()) {
+    begin_disconnect(now);
+  } else if (std::holds_alternative<ReqSent>(state_)) {
+    send_rej(CmAnswered::Other, RejReason::Timeout, {});
+    state_ = Closed{};
+  } else if (is_answering() || std::holds_alternative<RepReceived>(state_)) {
+    static_cast<void>(reject(RejReason::ConsumerDefined, {}));
+  } else if (std::holds_alternative<RepSent>(state_)) {
+    send_rej(CmAnswered::Other, RejReason::ConsumerDefined, {});
+    state_ = Closed{};
+  } else if (std::holds_alternative<Timewait>(state_)) {
+    state_ = Closed{};
+  }
+}
+
+void Connection::on_message(Instant now, const CmMessage& message) {
+  received_tid_ = message.tid;
+  std::visit([&](const auto& body) { on_body(now, body); }, message.body);
+}
+
+// Only a duplicate comes here: the first one made this connection.
+void Connection::on_body(Instant, const wire::CmReq&) {
+  if (is_answering()) {
+    send_mra(CmAnswered::Req);
+  } else if (const auto* sent = std::get_if<RepSent>(&state_)) {
+    send(sent->reply);
+  }
+}
+
+void Connection::on_body(Instant now, const wire::CmMra& mra) {
+  const Instant patience = now + response_wait(mra.service_timeout);
+  if (auto* asked = std::get_if<ReqSent>(&state_); asked != nullptr && mra.answered == CmAnswered::Req) {
+    asked->resend.deadline = patience;
+  } else if (auto* replied = std::get_if<RepSent>(&state_); replied != nullptr && mra.answered == CmAnswered::Rep) {
+    replied->resend.deadline = patience;
+  }
+}
+
+void Connection::on_body(Instant now, const wire::CmRej& rej) {
+  if (std::holds_alternative<Timewait>(state_) || std::holds_alternative<Closed>(state_)) return;
+  if (is_established() || std::holds_alternative<DreqSent>(state_)) {
+    end(now, 0);
+  } else {
+    refuse({rej.reason, rej.private_data});
+  }
+}
+
+void Connection::on_body(Instant, const wire::CmRep& rep) {
+  if (std::holds_alternative<ReqSent>(state_)) {
+    remote_id_ = rep.local_id;
+    agreement_.remote_qpn = rep.local_qpn;
+    agreement_.sq_psn = rep.starting_psn;
+    agreement_.rnr_retry_count = rep.rnr_retry_count;
+    agreement_.responder_resources = rep.initiator_depth;
+    agreement_.initiator_depth = rep.responder_resources;
+    const std::uint8_t lifetime =
+        agreement_.ack_timeout > 0 ? static_cast<std::uint8_t>(agreement_.ack_timeout - 1) : 0;
+    agreement_.ack_timeout = ack_timeout(rep.target_ack_delay, lifetime);
+    state_ = RepReceived{};
+    emit(Replied{rep});
+  } else if (rep.local_id != remote_id_) {
+    return;  // not the peer of this connection
+  } else if (std::holds_alternative<RepReceived>(state_)) {
+    send_mra(CmAnswered::Rep);
+  } else if (is_established()) {
+    send(wire::CmRtu{.local_id = me_.local_id, .remote_id = remote_id_});  // the first one was lost
+  }
+}
+
+void Connection::on_body(Instant now, const wire::CmRtu& rtu) {
+  if (rtu.local_id == remote_id_ && std::holds_alternative<RepSent>(state_)) static_cast<void>(notify_established(now));
+}
+
+void Connection::on_body(Instant now, const wire::CmDreq& dreq) {
+  if (dreq.local_id != remote_id_ || dreq.remote_qpn != local_qpn_) return;
+  if (is_answering() || std::holds_alternative<ReqSent>(state_)) return;
+  send_drep(received_tid_);
+  if (std::holds_alternative<Timewait>(state_) || std::holds_alternative<Closed>(state_)) return;
+  // The peer was established, whatever became of its RTU.
+  if (std::holds_alternative<RepSent>(state_)) emit(BecameEstablished{});
+  end(now, 0);
+}
+
+void Connection::on_body(Instant now, const wire::CmDrep& drep) {
+  if (drep.local_id == remote_id_ && std::holds_alternative<DreqSent>(state_)) end(now, 0);
+}
+
+void Connection::on_unreachable(Instant now) {
+  if (std::holds_alternative<ReqSent>(state_)) {
+    refuse({.reason = RejReason::InvalidServiceId});
+  } else if (is_established() || std::holds_alternative<DreqSent>(state_)) {
+    end(now, 0);
+  } else if (!std::holds_alternative<Timewait>(state_) && !std::holds_alternative<Closed>(state_)) {
+    refuse({.reason = RejReason::Timeout});  // as if it had said so when it died
+  }
+}
+
+void Connection::on_deadline(Instant now) {
+  if (auto* asked = std::get_if<ReqSent>(&state_)) {
+    if (now < asked->resend.deadline) return;
+    if (resend_due(now, asked->resend, response_wait_)) return send(asked->request);
+    state_ = Closed{};
+    emit(Unreachable{});
+  } else if (auto* replied = std::get_if<RepSent>(&state_)) {
+    if (now < replied->resend.deadline) return;
+    if (resend_due(now, replied->resend, response_wait_)) return send(replied->reply);
+    state_ = Closed{};
+    emit(Unreachable{});
+  } else if (auto* ending = std::get_if<DreqSent>(&state_)) {
+    if (now < ending->resend.deadline) return;
+    if (!resend_due(now, ending->resend, response_wait_)) return end(now, -ETIMEDOUT);
+    outbox_.push_back(
+        {me_.tid,
+         wire::CmDreq{.local_id = me_.local_id, .remote_id = remote_id_, .remote_qpn = agreement_.remote_qpn}});
+  } else if (const auto* waiting = std::get_if<Timewait>(&state_); waiting != nullptr && now >= waiting->until) {
+    state_ = Closed{};
+    emit(TimewaitExited{});
+  }
+}
+
+std::optional<CmMessage> Connection::next_message() {
+  return take_front<CmMessage>(outbox_);
+}
+
+std::optional<ConnectionEvent> Connection::next_event() {
+  return take_front<ConnectionEvent>(events_);
+}
+
+std::optional<Instant> Connection::next_deadline() const {
+  if (const auto* asked = std::get_if<ReqSent>(&state_)) return asked->resend.deadline;
+  if (const auto* replied = std::get_if<RepSent>(&state_)) return replied->resend.deadline;
+  if (const auto* ending = std::get_if<DreqSent>(&state_)) return ending->resend.deadline;
+  if (const auto* waiting = std::get_if<Timewait>(&state_)) return waiting->until;
+  return std::nullopt;
+}
+
+// A duplicate RTU, or a duplicate REP, which a living active side answers with an RTU. IBTA 12.9.7.
+void Connection::probe() {
+  const auto* established = std::get_if<Established>(&state_);
+  if (established == nullptr) return;
+  if (established->reply) {
+    send(*established->reply);
+  } else {
+    send(wire::CmRtu{.local_id = me_.local_id, .remote_id = remote_id_});
+  }
+}
+
+void Connection::send_mra(CmAnswered answered) {
+  send(wire::CmMra{
+      .local_id = me_.local_id, .remote_id = remote_id_, .answered = answered, .service_timeout = kServiceTimeout});
+}
+
+void Connection::send_rej(CmAnswered answered, RejReason reason, std::span<const std::byte> private_data) {
+  wire::CmRej rej{.local_id = me_.local_id, .remote_id = remote_id_, .answered = answered, .reason = reason};
+  rej.private_data = wire::padded<wire::CmRej::kPrivateBytes>(private_data);
+  if (reason == RejReason::Timeout) {  // additional information: whose request it was. IBTA table 109
+    rej.info_bytes = sizeof me_.ca_guid;
+    for (std::size_t i = 0; i < sizeof me_.ca_guid; ++i)
+      rej.info[i] = static_cast<std::byte>(me_.ca_guid >> (8 * (7 - i)));
+  }
+  send(rej);
+}
+
+void Connection::send_drep(std::uint64_t tid) {
+  outbox_.push_back({tid, wire::CmDrep{.local_id = me_.local_id, .remote_id = remote_id_}});
+}
+
+void Connection::emit(ConnectionEvent event) {
+  if (!is_abandoned_) events_.push_back(std::move(event));
+}
+
+void Connection::begin_disconnect(Instant now) {
+  outbox_.push_back(
+      {me_.tid, wire::CmDreq{.local_id = me_.local_id, .remote_id = remote_id_, .remote_qpn = agreement_.remote_qpn}});
+  state_ = DreqSent{Resend::start(now, retries_)};
+}
+
+void Connection::end(Instant now, int status) {
+  emit(Disconnected{status});
+  if (is_abandoned_) {
+    state_ = Closed{};  // late duplicates of the DREQ are answered without a connection
+  } else {
+    state_ = Timewait{now + wire_time(agreement_.ack_timeout)};
+  }
+}
+
+void Connection::refuse(const Rejected& rejected) {
+  emit(rejected);
+  state_ = Closed{};
+}
+
+// False when the message has been sent often enough.
+bool Connection::resend_due(Instant now, Resend& resend, Duration longest) {
+  if (resend.left == 0) return false;
+  resend.again(now, longest, retries_);
+  return true;
+}
+
+}  // namespace nicless::cm
