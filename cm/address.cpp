@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+#include "cm/address.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace nicless::cm {
+namespace {
+
+const sockaddr_in& v4(const sockaddr& address) {
+  return reinterpret_cast<const sockaddr_in&>(address);
+}
+const sockaddr_in6& v6(const sockaddr& address) {
+  return reinterpret_cast<const sockaddr_in6&>(address);
+}
+
+constexpr std::byte kOnes{0xff};
+
+}  // namespace
+
+socklen_t address_bytes(sa_family_t family) {
+  if (family == AF_INET) return sizeof(sockaddr_in);
+  if (family == AF_INET6) return sizeof(sockaddr_in6);
+  return 0;
+}
+
+socklen_t address_bytes(const sockaddr* address) {
+  return address == nullptr ? 0 : address_bytes(address->sa_family);
+}
+
+sockaddr_storage copy_address(const sockaddr& address) {
+  sockaddr_storage copy{};
+  std::memcpy(&copy, &address, address_bytes(address.sa_family));
+  return copy;
+}
+
+bool is_any(const sockaddr& address) {
+  if (address.sa_family == AF_INET) return v4(address).sin_addr.s_addr == INADDR_ANY;
+  return IN6_IS_ADDR_UNSPECIFIED(&v6(address).sin6_addr);
+}
+
+std::uint16_t port_of(const sockaddr& address) {
+  if (address.sa_family == AF_INET) return ntohs(v4(address).sin_port);
+  if (address.sa_family == AF_INET6) return ntohs(v6(address).sin6_port);
+  return 0;
+}
+
+void set_port(sockaddr_storage& address, std::uint16_t port) {
+  if (address.ss_family == AF_INET) reinterpret_cast<sockaddr_in&>(address).sin_port = htons(port);
+  if (address.ss_family == AF_INET6) reinterpret_cast<sockaddr_in6&>(address).sin6_port = htons(port);
+}
+
+wire::Gid to_gid(const sockaddr& address) {
+  wire::Gid gid;
+  if (address.sa_family == AF_INET) {
+    gid.bytes[10] = gid.bytes[11] = kOnes;
+    std::memcpy(gid.bytes.data() + 12, &v4(address).sin_addr, 4);
+  } else if (address.sa_family == AF_INET6) {
+    std::memcpy(gid.bytes.data(), &v6(address).sin6_addr, 16);
+  }
+  return gid;
+}
+
+sockaddr_storage to_address(const wire::Gid& gid, std::uint16_t port) {
+  sockaddr_storage address{};
+  if (gid.is_ipv4()) {
+    auto& in = reinterpret_cast<sockaddr_in&>(address);
+    in.sin_family = AF_INET;
+    std::memcpy(&in.sin_addr, gid.bytes.data() + 12, 4);
+  } else {
+    auto& in6 = reinterpret_cast<sockaddr_in6&>(address);
+    in6.sin6_family = AF_INET6;
+    std::memcpy(&in6.sin6_addr, gid.bytes.data(), 16);
+  }
+  set_port(address, port);
+  return address;
+}
+
+sockaddr_storage loopback(sa_family_t family, std::uint16_t port) {
+  sockaddr_storage address{};
+  address.ss_family = family;
+  if (family == AF_INET) {
+    reinterpret_cast<sockaddr_in&>(address).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  } else {
+    reinterpret_cast<sockaddr_in6&>(address).sin6_addr = in6addr_loopback;
+  }
+  set_port(address, port);
+  return address;
+}
+
+std::string to_string(const sockaddr& address) {
+  return wire::to_string(wire::Endpoint{to_gid(address), port_of(address)});
+}
+
+}  // namespace nicless::cm

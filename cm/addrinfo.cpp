@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+#include "cm/addrinfo.h"
+
+#include <netdb.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace nicless::cm {
+namespace {
+
+// Programs and libraries free what they get with rdma_freeaddrinfo only, but C's allocator costs nothing here.
+sockaddr* copy(const sockaddr* address, socklen_t bytes) {
+  auto* made = static_cast<sockaddr*>(std::malloc(bytes));
+  if (made != nullptr) std::memcpy(made, address, bytes);
+  return made;
+}
+
+char* copy(const char* text) {
+  return text == nullptr ? nullptr : ::strdup(text);
+}
+
+int socket_type(int qp_type) {
+  if (qp_type == 0) return 0;
+  return qp_type == IBV_QPT_UD ? SOCK_DGRAM : SOCK_STREAM;
+}
+
+int protocol(int port_space, int type) {
+  if (port_space == RDMA_PS_TCP) return IPPROTO_TCP;
+  if (port_space == RDMA_PS_UDP || port_space == RDMA_PS_IPOIB) return IPPROTO_UDP;
+  if (port_space == RDMA_PS_IB && type != 0) return type == SOCK_DGRAM ? IPPROTO_UDP : IPPROTO_TCP;
+  return 0;
+}
+
+addrinfo to_socket_hints(const rdma_addrinfo& hints) {
+  addrinfo wanted{};
+  if (hints.ai_flags & RAI_PASSIVE) wanted.ai_flags |= AI_PASSIVE;
+  if (hints.ai_flags & RAI_NUMERICHOST) wanted.ai_flags |= AI_NUMERICHOST;
+  wanted.ai_family = hints.ai_family;
+  wanted.ai_socktype = socket_type(hints.ai_qp_type);
+  wanted.ai_protocol = protocol(hints.ai_port_space, wanted.ai_socktype);
+  return wanted;
+}
+
+// The first address that was found, in the hints' terms where they say something.
+int fill_found(rdma_addrinfo& info, const rdma_addrinfo& hints, const addrinfo& found) {
+  const bool is_datagram = found.ai_socktype == SOCK_DGRAM;
+  info.ai_flags = hints.ai_flags & RAI_PASSIVE;
+  info.ai_family = found.ai_family;
+  info.ai_qp_type = hints.ai_qp_type != 0 ? hints.ai_qp_type : is_datagram ? IBV_QPT_UD : IBV_QPT_RC;
+  info.ai_port_space = hints.ai_port_space != 0 ? hints.ai_port_space : is_datagram ? RDMA_PS_UDP : RDMA_PS_TCP;
+  const bool is_passive = (hints.ai_flags & RAI_PASSIVE) != 0;
+  sockaddr*& address = is_passive ? info.ai_src_addr : info.ai_dst_addr;
+  address = copy(found.ai_addr, found.ai_addrlen);
+  if (address == nullptr) return EAI_MEMORY;
+  (is_passive ? info.ai_src_len : info.ai_dst_len) = found.ai_addrlen;
+  (is_passive ? info.ai_src_canonname : info.ai_dst_canonname) = copy(found.ai_canonname);
+  return 0;
+}
+
+int look_up(rdma_addrinfo& info, const char* node, const char* service, const rdma_addrinfo* hints) {
+  const rdma_addrinfo none{};
+  addrinfo wanted{};
+  if (hints != nullptr) wanted = to_socket_hints(*hints);
+  addrinfo* found = nullptr;
+  if (int e = ::getaddrinfo(node, service, hints == nullptr ? nullptr : &wanted, &found)) return e;
+  const int e = fill_found(info, hints == nullptr ? none : *hints, *found);
+  ::freeaddrinfo(found);
+  return e;
+}
+
+int take_hints(rdma_addrinfo& info, const rdma_addrinfo& hints) {
+  info.ai_flags = hints.ai_flags;
+  info.ai_family = hints.ai_family;
+  info.ai_qp_type = hints.ai_qp_type;
+  info.ai_port_space = hints.ai_port_space;
+  if (hints.ai_dst_len == 0) return 0;
+  info.ai_dst_addr = copy(hints.ai_dst_addr, hints.ai_dst_len);
+  info.ai_dst_len = hints.ai_dst_len;
+  return info.ai_dst_addr == nullptr ? EAI_MEMORY : 0;
+}
+
+int add_source(rdma_addrinfo& info, const rdma_addrinfo* hints) {
+  if (hints == nullptr || hints->ai_src_len == 0 || info.ai_src_len != 0) return 0;
+  info.ai_src_addr = copy(hints->ai_src_addr, hints->ai_src_len);
+  info.ai_src_len = hints->ai_src_len;
+  return info.ai_src_addr == nullptr ? EAI_MEMORY : 0;
+}
+
+}  // namespace
+
+int look_up_addrinfo(const char* node, const char* service, const rdma_addrinfo* hints, rdma_addrinfo** result) {
+  if (result == nullptr || (node == nullptr && service == nullptr && hints == nullptr)) {
+    errno = EINVAL;
+    return -1;
+  }
+  constexpr int kFlags = RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY;
+  if (hints != nullptr && (hints->ai_flags & ~kFlags) != 0) return EAI_BADFLAGS;
+  auto* info = static_cast<rdma_addrinfo*>(std::calloc(1, sizeof(rdma_addrinfo)));
+  if (info == nullptr) return EAI_MEMORY;
+  int e = node != nullptr || service != nullptr ? look_up(*info, node, service, hints) : take_hints(*info, *hints);
+  if (e == 0) e = add_source(*info, hints);
+  if (e != 0) {
+    free_addrinfo(info);
+    return e;
+  }
+  *result = info;
+  return 0;
+}
+
+void free_addrinfo(rdma_addrinfo* info) {
+  while (info != nullptr) {
+    rdma_addrinfo* next = info->ai_next;
+    std::free(info->ai_connect);
+    std::free(info->ai_route);
+    std::free(info->ai_src_canonname);
+    std::free(info->ai_dst_canonname);
+    std::free(info->ai_src_addr);
+    std::free(info->ai_dst_addr);
+    std::free(info);
+    info = next;
+  }
+}
+
+}  // namespace nicless::cm

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+#include "cm/agent.h"
+
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "cm/answers.h"
+#include "cm/cm_id.h"
+#include "provider/private.h"
+
+namespace nicless::cm {
+namespace {
+
+wire::Endpoint to_endpoint(const nicless_endpoint& from) {
+  wire::Endpoint endpoint;
+  std::memcpy(endpoint.address.bytes.data(), from.address, sizeof from.address);
+  endpoint.port = from.port;
+  return endpoint;
+}
+
+Instant to_instant(std::uint64_t nanoseconds) {
+  return Instant(Duration(static_cast<std::int64_t>(nanoseconds)));
+}
+
+Agent& agent_of(void* agent) {
+  return *static_cast<Agent*>(agent);
+}
+
+void mad_arrived(void* self, std::uint64_t at_time, nicless_gsi* at, const nicless_endpoint* remote,
+                 const nicless_endpoint* local, const std::uint8_t* mad) {
+  std::array<std::byte, wire::CmMessage::kSize> bytes;
+  std::memcpy(bytes.data(), mad, bytes.size());
+  const wire::DecodedCm decoded = wire::decode_cm(bytes);
+  if (!decoded) return;  // not for a connection manager of this version: dropped, IBTA 13.4.5
+  Agent& agent = agent_of(self);
+  Turn turn(agent);
+  agent.on_mad(to_instant(at_time), at, to_endpoint(*remote), to_endpoint(*local).address, decoded.message);
+}
+
+void port_unreachable(void* self, std::uint64_t at_time, nicless_gsi*, const nicless_endpoint* remote) {
+  Agent& agent = agent_of(self);
+  Turn turn(agent);
+  agent.on_unreachable(to_instant(at_time), to_endpoint(*remote));
+}
+
+void deadline_passed(void* self, std::uint64_t at_time) {
+  Agent& agent = agent_of(self);
+  Turn turn(agent);
+  agent.on_deadline(to_instant(at_time));
+}
+
+std::uint64_t next_deadline(void* self) {
+  Agent& agent = agent_of(self);
+  Turn turn(agent);
+  const auto deadline = agent.connections.next_deadline();
+  return deadline ? static_cast<std::uint64_t>(deadline->time_since_epoch().count()) : NICLESS_NEVER;
+}
+
+constexpr nicless_cm_agent kCalls{mad_arrived, port_unreachable, deadline_passed, next_deadline};
+
+std::uint32_t byte_swapped(std::uint32_t value) {
+  return __builtin_bswap32(value);
+}
+
+struct Current {
+  std::uint64_t generation;
+  Agent agent;
+};
+std::atomic<Current*> current{nullptr};
+
+}  // namespace
+
+Instant now() {
+  return to_instant(nicless_now());
+}
+
+Agent::Agent(std::uint64_t seed) : rng(seed), tid_high(static_cast<std::uint32_t>(seed >> 32)) {}
+
+// The parent's agent stays where it is in a child, unused: its lock may be held by a thread that does not exist there.
+Result<Agent*> Agent::instance() {
+  const std::uint64_t generation = nicless_process_generation();
+  Current* seen = current.load(std::memory_order_acquire);
+  if (seen != nullptr && seen->generation == generation) return &seen->agent;
+  auto* made = new Current{generation, Agent(nicless_random())};
+  if (!current.compare_exchange_strong(seen, made)) {
+    delete made;  // another thread was faster
+    return &seen->agent;
+  }
+  if (int e = nicless_cm_register(&kCalls, &made->agent)) {
+    current.store(nullptr);
+    return queue::error(e, "the engine that carries the connection manager's datagrams cannot start");
+  }
+  return &made->agent;
+}
+
+// As the kernel does it: the low half of a transaction id is the local id with its bytes the other way round.
+Identity Agent::make_identity(std::uint64_t ca_guid) {
+  CommId id{};
+  do {
+    id = CommId(rng.next_u32());
+  } while (id.value() == 0 || connections.find(id) != nullptr);
+  return {id, (std::uint64_t{tid_high} << 32) | byte_swapped(id.value()), ca_guid};
+}
+
+void Agent::pump(ConnectionEntry& entry) {
+  while (auto message = entry.connection.next_message()) answer(entry.path, *message);
+  while (auto event = entry.connection.next_event())
+    if (entry.owner != nullptr) report(*entry.owner, *event);
+  if (entry.owner == nullptr && entry.connection.is_finished()) {
+    connections.erase(entry);
+  } else {
+    connections.refresh(entry);
+  }
+}
+
+void Agent::orphan(ConnectionEntry& entry, Instant at_time) {
+  entry.owner = nullptr;
+  entry.connection.abandon(at_time);
+  pump(entry);
+}
+
+void Agent::on_mad(Instant at_time, nicless_gsi* at, const wire::Endpoint& remote, const wire::Gid& local,
+                   const wire::CmMessage& message) {
+  const MadPath path{at, local, remote, 0};
+  if (ConnectionEntry* entry = find_addressee(connections, remote.address, message)) {
+    // The answer to a REQ comes from the peer's process, not from the port of the service.
+    if (entry->connection.awaits_reply() && std::holds_alternative<wire::CmRep>(message.body))
+      connections.move(*entry, remote);
+    entry->connection.on_message(at_time, message);
+    pump(*entry);
+    return;
+  }
+  if (const auto* request = std::get_if<wire::CmReq>(&message.body)) {
+    const auto space = wire::port_space_of(request->service);
+    CmId* listener =
+        space ? ports.find_listener(static_cast<rdma_port_space>(*space), wire::port_of(request->service), local)
+              : nullptr;
+    if (listener == nullptr) return answer(path, refusal(message, wire::RejReason::InvalidServiceId));
+    if (const auto why = refuses(*request)) return answer(path, refusal(message, *why));
+    request_arrived(*this, *listener, path, message);
+    return;
+  }
+  if (const auto reply = answer_of_nobody(message)) answer(path, *reply);
+}
+
+void Agent::on_unreachable(Instant at_time, const wire::Endpoint& remote) {
+  for (const CommId id : connections.at(remote)) {
+    ConnectionEntry* entry = connections.find(id);
+    if (entry == nullptr) continue;
+    if (entry->connection.awaits_reply())
+      nicless_log(NICLESS_LOG_WARN, ("rdma_connect to " + wire::to_string(remote) +
+                                     ": refused, nobody listens there (UDP port unreachable)")
+                                        .c_str());
+    entry->connection.on_unreachable(at_time);
+    pump(*entry);
+  }
+}
+
+void Agent::on_deadline(Instant at_time) {
+  while (ConnectionEntry* entry = connections.next_due(at_time)) {
+    entry->connection.on_deadline(at_time);
+    pump(*entry);
+  }
+}
+
+Turn::Turn(Agent& agent) NO_THREAD_SAFETY_ANALYSIS : agent_(agent) {
+  agent_.mutex.lock();
+  deadline_before_ = agent_.connections.next_deadline();
+}
+
+Turn::~Turn() NO_THREAD_SAFETY_ANALYSIS {
+  const auto deadline = agent_.connections.next_deadline();
+  const std::vector<nicless_gsi*> closing = std::exchange(agent_.closing, {});
+  agent_.mutex.unlock();
+  for (nicless_gsi* gsi : closing) nicless_gsi_close(gsi);
+  if (deadline && (!deadline_before_ || *deadline < *deadline_before_)) nicless_cm_deadline_changed();
+}
+
+}  // namespace nicless::cm

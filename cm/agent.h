@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// The connection manager of the process: one lock, the connections, the ports, the devices, and what the engine's
+// progress thread calls when a management datagram, an ICMP message or a deadline comes.
+//
+// The lock is outside every lock of the engine: under it any function of verbs.h and private.h may be called except
+// those that wait (nicless_gsi_close, ibv_destroy_cq, ibv_destroy_qp, ibv_get_cq_event). A Turn holds it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "cm/connection_table.h"
+#include "cm/devices.h"
+#include "cm/ports.h"
+#include "queue/mutex.h"
+#include "queue/rng.h"
+
+struct nicless_gsi;
+struct nicless_endpoint;
+
+namespace nicless::cm {
+
+struct Agent {
+  // The one of this process; a forked child gets its own at the first call and leaves the parent's alone. ENODEV or
+  // what the engine says when it cannot start.
+  static Result<Agent*> instance();
+
+  queue::Mutex mutex;
+  Devices devices GUARDED_BY(mutex);
+  Ports ports GUARDED_BY(mutex);
+  ConnectionTable connections GUARDED_BY(mutex);
+  queue::Rng rng GUARDED_BY(mutex);
+  std::vector<nicless_gsi*> closing GUARDED_BY(mutex);  // to be closed once the lock is free
+  std::vector<CmId*> orphans GUARDED_BY(mutex);         // requests that nobody will fetch
+  const std::uint32_t tid_high;
+
+  explicit Agent(std::uint64_t seed);
+
+  // A new name for this end of a connection.
+  Identity make_identity(std::uint64_t ca_guid) REQUIRES(mutex);
+  // Sends what the connection has to send, tells its owner what happened, forgets it when all is over.
+  void pump(ConnectionEntry& entry) REQUIRES(mutex);
+  // The id is being destroyed: the connection goes on alone until the peer has been told.
+  void orphan(ConnectionEntry& entry, Instant now) REQUIRES(mutex);
+
+  void on_mad(Instant now, nicless_gsi* at, const wire::Endpoint& remote, const wire::Gid& local,
+              const wire::CmMessage& message) REQUIRES(mutex);
+  void on_unreachable(Instant now, const wire::Endpoint& remote) REQUIRES(mutex);
+  void on_deadline(Instant now) REQUIRES(mutex);
+};
+
+Instant now();
+
+// One turn of the connection manager: its lock, and after it what must not happen under it.
+class SCOPED_CAPABILITY Turn {
+ public:
+  explicit Turn(Agent& agent) ACQUIRE(agent.mutex);
+  ~Turn() RELEASE();
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  Agent& agent_;
+  std::optional<Instant> deadline_before_;
+};
+
+// A REQ has come for this listener: makes the id of the connection and queues CONNECT_REQUEST. False: the backlog is
+// full and the REQ is forgotten; the peer asks again.
+bool request_arrived(Agent& agent, CmId& listener, const MadPath& path, const wire::CmMessage& message);
+
+// What became of a connection, as an event for the id.
+void report(CmId& id, const ConnectionEvent& event);
+
+}  // namespace nicless::cm

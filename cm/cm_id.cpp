@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+#include "cm/cm_id.h"
+
+#include <arpa/inet.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "cm/agent.h"
+#include "provider/private.h"
+
+namespace nicless::cm {
+namespace {
+
+// What the option holds, if it has the size it should have.
+template <typename T>
+Result<T> option_value(const void* value, std::size_t bytes) {
+  if (value == nullptr || bytes != sizeof(T))
+    return queue::error(EINVAL, "the option takes " + std::to_string(sizeof(T)) + " bytes");
+  T read;
+  std::memcpy(&read, value, sizeof read);
+  return read;
+}
+
+Result<void> set_id_option(CmId& id, int name, const void* value, std::size_t bytes) {
+  switch (name) {
+    case RDMA_OPTION_ID_TOS:
+    case RDMA_OPTION_ID_ACK_TIMEOUT: {
+      const auto read = option_value<std::uint8_t>(value, bytes);
+      if (!read) return read.error();
+      if (name == RDMA_OPTION_ID_TOS) {
+        id.tos = *read;
+        return {};
+      }
+      if (*read > 31) return queue::error(EINVAL, "an ACK timeout is a code from 0 to 31");
+      id.ack_timeout = *read;
+      return {};
+    }
+    case RDMA_OPTION_ID_REUSEADDR:
+    case RDMA_OPTION_ID_AFONLY: {
+      const auto read = option_value<int>(value, bytes);
+      if (!read) return read.error();
+      if (id.stage != CmId::Stage::Idle) return queue::error(EINVAL, "the id is bound already");
+      (name == RDMA_OPTION_ID_REUSEADDR ? id.may_share_address : id.is_v6_only) = *read != 0;
+      return {};
+    }
+    default:
+      return queue::error(ENOSYS, "no such option of an id");
+  }
+}
+
+// Requests that nobody will fetch any more: their ids go, and the peers are told.
+void discard(const std::vector<CmEvent*>& events) {
+  for (CmEvent* event : events) {
+    if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) static_cast<void>(destroy_id(id_of(event->id)));
+    delete event;
+  }
+}
+
+}  // namespace
+
+CmId::CmId(EventChannel* for_channel, void* user_context, rdma_port_space space, ibv_qp_type type)
+    : rdma_cm_id{}, generation(nicless_process_generation()) {
+  channel = for_channel;
+  context = user_context;
+  ps = space;
+  qp_type = type;
+}
+
+Result<CmId*> create_id(rdma_event_channel* channel, void* context, rdma_port_space ps, ibv_qp_type qp_type) {
+  if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP && ps != RDMA_PS_IB && ps != RDMA_PS_IPOIB)
+    return queue::error(EINVAL, "no such port space");
+  const auto agent = Agent::instance();
+  if (!agent) return agent.error();
+  EventChannel* reports_to = channel == nullptr ? nullptr : &channel_of(channel);
+  if (reports_to != nullptr) {
+    if (auto alive = check_alive(reports_to->generation, "event channel"); !alive) return alive.error();
+  } else {
+    auto own = create_event_channel();
+    if (!own) return own.error();
+    reports_to = *own;
+  }
+  auto* id = new CmId(reports_to, context, ps, qp_type);
+  id->is_sync = channel == nullptr;
+  Turn turn(**agent);
+  id->starting_psn = wire::Psn((*agent)->rng.next_u32());
+  return id;
+}
+
+Result<void> destroy_id(CmId& id) {
+  const auto agent = Agent::instance();
+  if (!agent) return agent.error();
+  std::vector<CmEvent*> queued;
+  {
+    Turn turn(**agent);
+    if (id.connection != nullptr) (*agent)->orphan(*id.connection, now());
+    id.connection = nullptr;
+    id.stage = CmId::Stage::Idle;  // listens no more
+    if (id.binding)
+      if (nicless_gsi* unused = (*agent)->ports.release(*id.binding, id)) (*agent)->closing.push_back(unused);
+    queued = take_queued(id);
+    id.events_outstanding -= static_cast<unsigned>(queued.size());
+  }
+  discard(queued);
+  release_shown_event(id);
+  {
+    Turn turn(**agent);
+    id.acknowledged.wait((*agent)->mutex, [&] { return id.events_outstanding == 0; });
+  }
+  if (id.is_sync) destroy_event_channel(channel_of(id.channel));
+  delete &id;
+  return {};
+}
+
+Result<void> migrate_id(CmId& id, rdma_event_channel* channel) {
+  const bool to_sync = channel == nullptr;
+  if (to_sync && id.is_sync) return queue::error(EINVAL, "the id is synchronous already");
+  if (to_sync) {
+    auto own = create_event_channel();
+    if (!own) return own.error();
+    channel = *own;
+  }
+  const auto agent = Agent::instance();
+  if (!agent) return agent.error();
+  rdma_event_channel* old = id.channel;
+  release_shown_event(id);
+  Turn turn(**agent);
+  const auto queued = take_queued(id);
+  id.channel = channel;
+  for (CmEvent* event : queued) channel_of(channel).events.push(event);
+  const bool was_sync = std::exchange(id.is_sync, to_sync);
+  const auto moved = static_cast<unsigned>(queued.size());
+  id.acknowledged.wait((*agent)->mutex, [&] { return id.events_outstanding <= moved; });
+  if (was_sync) destroy_event_channel(channel_of(old));
+  return {};
+}
+
+Result<void> set_option(CmId& id, int level, int name, const void* value, std::size_t bytes) {
+  const auto agent = Agent::instance();
+  if (!agent) return agent.error();
+  Turn turn(**agent);
+  if (level == RDMA_OPTION_ID) return set_id_option(id, name, value, bytes);
+  if (level == RDMA_OPTION_IB && name == RDMA_OPTION_IB_PATH)
+    return queue::error(EOPNOTSUPP, "paths come from the IP routing table; RoCE has no subnet administrator");
+  return queue::error(ENOSYS, "no such option level");
+}
+
+Result<void> complete(CmId& id) {
+  if (!id.is_sync) return {};
+  release_shown_event(id);
+  const auto event = fetch_event(channel_of(id.channel));
+  if (!event) return event.error();
+  id.event = *event;
+  const int status = (*event)->status;
+  if (status == 0) return {};
+  if ((*event)->event == RDMA_CM_EVENT_REJECTED)
+    return queue::error(ECONNREFUSED, "the peer refused, reason " + std::to_string(status));
+  return queue::error(status < 0 ? -status : status, std::string("ended in ") + rdma_event_str((*event)->event));
+}
+
+void release_shown_event(CmId& id) {
+  if (id.event == nullptr) return;
+  ack_cm_event(*static_cast<CmEvent*>(std::exchange(id.event, nullptr)));
+}
+
+Result<void> bind_device(Agent& agent, CmId& id, const wire::Gid& local) NO_THREAD_SAFETY_ANALYSIS {
+  const auto place = agent.devices.find(local);
+  if (!place) return place.error();
+  id.place = *place;
+  id.device = place->device;
+  id.local = local;
+  id.verbs = id.device->verbs;
+  id.port_num = place->port;
+  if (id.pd == nullptr) id.pd = id.device->pd;
+  std::memcpy(id.route.addr.addr.ibaddr.sgid.raw, local.bytes.data(), local.bytes.size());
+  id.route.addr.addr.ibaddr.pkey = htons(0xffff);
+  return {};
+}
+
+}  // namespace nicless::cm

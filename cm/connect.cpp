@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT
+#include "cm/connect.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+#include "cm/address.h"
+#include "cm/agent.h"
+#include "cm/qp.h"
+#include "cm/resolve.h"
+#include "provider/private.h"
+
+namespace nicless::cm {
+namespace {
+
+constexpr int kBacklogMax = 1024;  // also what 0 and nonsense mean, as in the kernel
+constexpr std::uint8_t kCount3Bits = 7;
+
+bool is_datagram(const CmId& id) {
+  return id.qp_type == IBV_QPT_UD;
+}
+
+Result<void> check_datagram(const CmId& id) {
+  if (!is_datagram(id)) return {};
+  return queue::error(EOPNOTSUPP, "datagram services (RDMA_PS_UDP, RDMA_PS_IPOIB) are not there yet");
+}
+
+// What rdma_connect(3) and rdma_accept(3) say about their parameters.
+Result<void> check_param(const CmId& id, const rdma_conn_param* param) {
+  if (id.device == nullptr) return queue::error(EINVAL, "the id is not bound to a device");
+  if (param == nullptr) {
+    if (id.qp != nullptr || id.ps != RDMA_PS_TCP) return {};
+    return queue::error(EINVAL, "conn_param may only be NULL if the id has a queue pair");
+  }
+  if (param->responder_resources != RDMA_MAX_RESP_RES &&
+      param->responder_resources > id.device->max_responder_resources)
+    return queue::error(EINVAL, "responder_resources is more than the device's max_qp_rd_atom");
+  if (param->initiator_depth != RDMA_MAX_INIT_DEPTH && param->initiator_depth > id.device->max_initiator_depth)
+    return queue::error(EINVAL, "initiator_depth is more than the device's max_qp_init_rd_atom");
+  return {};
+}
+
+std::span<const std::byte> private_data_of(const rdma_conn_param* param) {
+  if (param == nullptr || param->private_data == nullptr) return {};
+  return {static_cast<const std::byte*>(param->private_data), param->private_data_len};
+}
+
+Result<void> check_length(std::size_t bytes, std::size_t bytes_max) {
+  if (bytes <= bytes_max) return {};
+  return queue::error(
+      EINVAL, std::to_string(bytes) + " bytes of private data; " + std::to_string(bytes_max) + " fit into the message");
+}
+
+std::uint32_t qp_number(const CmId& id, const rdma_conn_param* param) {
+  if (id.qp != nullptr) return id.qp->qp_num;
+  return param == nullptr ? 0 : param->qp_num & 0xffffff;
+}
+
+bool uses_srq(const CmId& id, const rdma_conn_param* param) {
+  if (id.qp != nullptr) return id.qp->srq != nullptr;
+  return param != nullptr && param->srq != 0;
+}
+
+std::uint8_t ack_timeout_of(const CmId& id) {
+  if (!id.ack_timeout) return ack_timeout(kTargetAckDelay, kPacketLifetime);
+  return ack_timeout(kTargetAckDelay, *id.ack_timeout > 0 ? static_cast<std::uint8_t>(*id.ack_timeout - 1) : 0);
+}
+
+wire::CmReq build_request(const CmId& id, const rdma_conn_param* param, std::uint32_t flow_label) {
+  wire::CmReq req;
+  req.service = wire::service_id(static_cast<wire::PortSpace>(id.ps), id.remote.port);
+  req.local_qpn = queue::Qpn(qp_number(id, param));
+  req.responder_resources = id.responder_resources;
+  req.initiator_depth = id.initiator_depth;
+  req.remote_response_timeout = req.local_response_timeout = kResponseTimeout;
+  req.transport = id.qp_type == IBV_QPT_UC ? wire::CmService::Uc : wire::CmService::Rc;
+  req.flow_control = param != nullptr && param->flow_control != 0;
+  req.starting_psn = id.starting_psn;
+  req.retry_count = param == nullptr ? kCount3Bits : std::min(param->retry_count, kCount3Bits);
+  req.rnr_retry_count = param == nullptr ? kCount3Bits : std::min(param->rnr_retry_count, kCount3Bits);
+  req.path_mtu = id.path_mtu;
+  req.srq = uses_srq(id, param);
+  req.primary = {.local_lid = 0xffff,
+                 .remote_lid = 0xffff,
+                 .local_gid = id.local,
+                 .remote_gid = id.remote.address,
+                 .flow_label = flow_label & 0xfffff,
+                 .traffic_class = id.tos,
+                 .hop_limit = 64,
+                 .ack_timeout = ack_timeout_of(id)};
+  return req;
+}
+
+Result<void> start_connecting(Agent& agent, CmId& id, wire::CmReq request, std::span<const std::byte> user)
+    REQUIRES(agent.mutex) {
+  if (id.stage != CmId::Stage::RouteResolved)
+    return queue::error(EINVAL,
+                        "rdma_resolve_addr and rdma_resolve_route have to succeed before, and one "
+                        "connection is all an id can have");
+  MadPath path{nullptr, id.local, id.remote, id.tos};
+  std::uint16_t port = 0;
+  if (id.binding) {
+    path.gsi = id.binding->socket->gsi;
+  } else if (int e = nicless_gsi_shared(&path.gsi, &port)) {
+    return queue::error(e, "the process's UDP socket for outgoing connections cannot be opened");
+  }
+  std::vector<std::byte> data = std::exchange(id.connect_data, {});
+  data.insert(data.end(), user.begin(), user.end());
+  request.set_private_data({.ip_version = static_cast<std::uint8_t>(id.local.is_ipv4() ? 4 : 6),
+                            .source_port = id.source_port,
+                            .source = id.local,
+                            .destination = id.remote.address},
+                           data);
+  const Identity me = agent.make_identity(id.device->ca_guid);
+  id.connection = &agent.connections.add(Connection::connect(now(), me, std::move(request)), path, &id);
+  id.stage = CmId::Stage::Connecting;
+  agent.pump(*id.connection);
+  return {};
+}
+
+wire::CmRep build_reply(const CmId& id, const rdma_conn_param* param) {
+  wire::CmRep rep;
+  rep.local_qpn = queue::Qpn(qp_number(id, param));
+  rep.starting_psn = id.starting_psn;
+  rep.responder_resources = id.responder_resources;
+  rep.initiator_depth = id.initiator_depth;
+  rep.target_ack_delay = kTargetAckDelay;
+  rep.flow_control = param != nullptr && param->flow_control != 0;
+  rep.rnr_retry_count = param == nullptr ? kCount3Bits : std::min(param->rnr_retry_count, kCount3Bits);
+  rep.srq = uses_srq(id, param);
+  rep.private_data = wire::padded<wire::CmRep::kPrivateBytes>(private_data_of(param));
+  return rep;
+}
+
+Result<void> reply(CmId& id, const wire::CmRep& rep) {
+  const auto agent = Agent::instance();
+  if (!agent) return agent.error();
+  Turn turn(**agent);
+  if (auto accepted = id.connection->connection.accept(now(), rep); !accepted) return accepted;
+  id.stage = CmId::Stage::Connecting;
+  (*agent)->pump(*id.connection);
+  return {};
+}
+
+// The program's number unless it asks for the most: then what the peer asked for, as far as the device goes.
+std::uint8_t choose(const std::uint8_t* asked, std::uint8_t requested, std::uint8_t device_max) {
+  return asked == nullptr || *asked == RDMA_MAX_RESP_RES ? std::min(requested, device_max) : *asked;
+}
+
+}  // namespace
+
+Result<void> connect(CmId& id, const rdma_conn_param* param) {
+  if (auto ok = check_datagram(id); !ok) return ok;
+  if (auto ok = check_param(id, param); !ok) return ok;
+  const auto user = private_data_of(param);
+  if (auto ok = check_length(id.connect_data.size() + user.size(), wire::CmReq::kUserBytes); !ok) return ok;
+  const auto agent = Agent::instance();
+  if (!agent) return agent.error();
+  {
+    Turn turn(**agent);
+    const bool most_depth = param == nullptr || param->initiator_depth == RDMA_MAX_INIT_DEPTH;
+    const bool most_resources = param == nullptr || param->responder_resources == RDMA_MAX_RESP_RES;
+    id.initiator_depth = most_depth ? id.device->max_initiator_depth : param->initiator_depth;
+    id.responder_resources = most_resources ? id.device->max_responder_resources : param->responder_resources;
+    const wire::CmReq request = build_request(id, param, (*agent)->rng.next_u32());
+    if (auto started = start_connecting(**agent, id, request, user); !started) return started;
+  }
+  return complete(id);
+}
+
+Result<void> listen(CmId& id, int backlog) {
+  if (id.stage == CmId::Stage::Idle) {
+    sockaddr_storage any{};
+    any.ss_family = AF_INET;
+    if (auto bound = bind_addr(id, &as_sockaddr(any)); !bound) return bound;
+  }
+  const auto agent = Agent::instance();
+  if (!agent) return agent.error();
+  Turn turn(**agent);
+  if (id.stage != CmId::Stage::Bound) return queue::error(EINVAL, "the id is not bound, or is in use otherwise");
+  id.backlog = backlog > 0 && backlog < kBacklogMax ? backlog : kBacklogMax;
+  id.stage = CmId::Stage::Listening;
+  return {};
+}
+
+Result<void> accept(CmId& id, const rdma_conn_param* param) {
+  if (auto ok = check_datagram(id); !ok) return ok;
+  if (id.stage != CmId::Stage::Requested)
+    return queue::error(EINVAL, "the id did not come with a CONNECT_REQUEST, or was accepted already");
+  if (auto ok = check_param(id, param); !ok) return ok;
+  if (auto ok = check_length(private_data_of(param).size(), wire::CmRep::kPrivateBytes); !ok) return ok;
+  id.initiator_depth =
+      choose(param == nullptr ? nullptr : &param->initiator_depth, id.initiator_depth, id.device->max_initiator_depth);
+  id.responder_resources = choose(param == nullptr ? nullptr : &param->responder_resources, id.responder_resources,
+                                  id.device->max_responder_resources);
+  if (auto moved = move_to_rtr(id, id.responder_resources); !moved) return moved;
+  if (auto moved = move_to_rts(id, id.initiator_depth); !moved) return moved;
+  if (auto replied = reply(id, build_reply(id, param)); !replied) {
+    move_to_error(id);
+    return replied;
+  }
+  return complete(id);
+}
+
+Result<void> reject(CmId& id, std::span<const std::byte> private_data) {
+  if (auto ok = check_length(private_data.size(), wire::CmRej::kPrivateBytes); !ok) return ok;
+  const auto agent = Agent::instance();
+  if (!agent) return agent.error();
+  Turn turn(**agent);
+  if (id.connection == nullptr) return queue::error(EINVAL, "there is no request here to reject");
+  auto rejected = id.connection->connection.reject(wire::RejReason::ConsumerDefined, private_data);
+  (*agent)->pump(*id.connection);
+  return rejected;
+}
+
+Result<void> establish(CmId& id) {
+  const auto agent = Agent::instance();
+  if (!agent) return agent.error();
+  Result<void> done = move_to_rtr(id, RDMA_MAX_RESP_RES);
+  if (done) done = move_to_rts(id, RDMA_MAX_INIT_DEPTH);
+  if (done) {
+    Turn turn(**agent);
+    if (id.connection == nullptr) return queue::error(EINVAL, "the id is not connecting");
+    done = id.connection->connection.establish();
+    (*agent)->pump(*id.connection);
+  }
+  if (!done) move_to_error(id);
+  return done;
+}
+
+Result<void> notify(CmId& id, ibv_event_type event) {
+  if (event != IBV_EVENT_COMM_EST) return queue::error(EINVAL, "only IBV_EVENT_COMM_EST concerns a connection");
+  const auto agent = Agent::instance();
+  if (!agent) return agent.error();
+  Turn turn(**agent);
+  if (id.connection == nullptr) return queue::error(EINVAL, "the id is not connecting");
+  auto notified = id.connection->connection.notify_established(now());
+  (*agent)->pump(*id.connection);
+  return notified;
+}
+
+Result<void> disconnect(CmId& id) {
+  if (id.verbs == nullptr) return queue::error(EINVAL, "the id is not bound to a device");
+  const auto agent = Agent::instance();
+  if (!agent) return agent.error();
+  move_to_error(id);
+  {
+    Turn turn(**agent);
+    if (id.connection == nullptr) return queue::error(EINVAL, "the id was never connected");
+    id.connection->connection.disconnect(now());
+    (*agent)->pump(*id.connection);
+    const unsigned shown = id.event == nullptr || static_cast<CmEvent*>(id.event)->owner != &id ? 0 : 1;
+    if (id.connection->connection.is_finished() && id.events_outstanding <= shown) return {};  // nothing will come
+  }
+  return complete(id);
+}
+
+}  // namespace nicless::cm

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#include "cm/devices.h"
+
+#include <endian.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+namespace nicless::cm {
+
+Result<void> Devices::open(ibv_device* device) {
+  auto opened = std::make_unique<Device>();
+  opened->verbs = ibv_open_device(device);
+  if (opened->verbs == nullptr) return queue::error(errno, "the RDMA device cannot be opened");
+  ibv_device_attr attr{};
+  if (int e = ibv_query_device(opened->verbs, &attr)) return queue::error(e, "the RDMA device says nothing of itself");
+  opened->pd = ibv_alloc_pd(opened->verbs);
+  if (opened->pd == nullptr) return queue::error(errno, "there is no room for a protection domain");
+  opened->ca_guid = be64toh(attr.node_guid);
+  opened->max_initiator_depth = static_cast<std::uint8_t>(std::min(attr.max_qp_init_rd_atom, 255));
+  opened->max_responder_resources = static_cast<std::uint8_t>(std::min(attr.max_qp_rd_atom, 255));
+  opened->ports = attr.phys_port_cnt;
+  devices_.push_back(std::move(opened));
+  return {};
+}
+
+Result<const std::vector<std::unique_ptr<Device>>*> Devices::all() {
+  if (!devices_.empty()) return &devices_;
+  int count = 0;
+  ibv_device** list = ibv_get_device_list(&count);
+  if (list == nullptr) return queue::error(errno, "the RDMA devices cannot be listed");
+  Result<void> opened{};
+  for (int i = 0; i < count && opened; ++i) opened = open(list[i]);
+  ibv_free_device_list(list);
+  if (!opened) return opened.error();
+  if (devices_.empty()) return queue::error(ENODEV, "there is no RDMA device");
+  return &devices_;
+}
+
+Result<GidPlace> Devices::find(const wire::Gid& gid) {
+  const auto devices = all();
+  if (!devices) return devices.error();
+  for (const auto& device : devices_) {
+    for (std::uint8_t port = 1; port <= device->ports; ++port) {
+      ibv_port_attr attr{};
+      if (ibv_query_port(device->verbs, port, &attr) != 0) continue;
+      for (int i = 0; i < std::min(attr.gid_tbl_len, 256); ++i) {
+        ibv_gid entry{};
+        if (ibv_query_gid(device->verbs, port, i, &entry) != 0) continue;
+        if (std::memcmp(entry.raw, gid.bytes.data(), sizeof entry.raw) == 0)
+          return GidPlace{device.get(), port, static_cast<std::uint8_t>(i), attr.active_mtu};
+      }
+    }
+  }
+  return queue::error(
+      ENODEV, "no RDMA device has the address " + wire::to_string(gid) + "; `nicless devices` lists those there are");
+}
+
+}  // namespace nicless::cm

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+#include "cm/event_names.h"
+
+#include <array>
+#include <cstddef>
+
+namespace nicless::cm {
+
+const char* name_of(rdma_cm_event_type event) {
+  // The last four are of rdma-core 60 and later.
+  static constexpr std::array<const char*, 20> kNames{
+      "RDMA_CM_EVENT_ADDR_RESOLVED",  "RDMA_CM_EVENT_ADDR_ERROR",        "RDMA_CM_EVENT_ROUTE_RESOLVED",
+      "RDMA_CM_EVENT_ROUTE_ERROR",    "RDMA_CM_EVENT_CONNECT_REQUEST",   "RDMA_CM_EVENT_CONNECT_RESPONSE",
+      "RDMA_CM_EVENT_CONNECT_ERROR",  "RDMA_CM_EVENT_UNREACHABLE",       "RDMA_CM_EVENT_REJECTED",
+      "RDMA_CM_EVENT_ESTABLISHED",    "RDMA_CM_EVENT_DISCONNECTED",      "RDMA_CM_EVENT_DEVICE_REMOVAL",
+      "RDMA_CM_EVENT_MULTICAST_JOIN", "RDMA_CM_EVENT_MULTICAST_ERROR",   "RDMA_CM_EVENT_ADDR_CHANGE",
+      "RDMA_CM_EVENT_TIMEWAIT_EXIT",  "RDMA_CM_EVENT_ADDRINFO_RESOLVED", "RDMA_CM_EVENT_ADDRINFO_ERROR",
+      "RDMA_CM_EVENT_USER",           "RDMA_CM_EVENT_INTERNAL"};
+  const auto number = static_cast<std::size_t>(event);
+  return number < kNames.size() ? kNames[number] : "UNKNOWN EVENT";
+}
+
+}  // namespace nicless::cm

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <rdma/rdma_cma.h>
+
+namespace nicless::cm {
+
+// rdma_event_str(3): the enumerator's name, "UNKNOWN EVENT" for a number that has none.
+const char* name_of(rdma_cm_event_type event);
+
+}  // namespace nicless::cm

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+#include "cm/ports.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+#include "cm/address.h"
+#include "cm/cm_id.h"
+#include "provider/private.h"
+
+namespace nicless::cm {
+namespace {
+
+template <typename A, typename B>
+bool overlap(const A& a, const B& b) {
+  if (a.is_wildcard || b.is_wildcard) return (a.takes_ipv4 && b.takes_ipv4) || (a.takes_ipv6 && b.takes_ipv6);
+  return a.address == b.address;
+}
+
+// Whatever reaches `inner` reaches `outer`.
+bool covers(const PortSocket& outer, const Binding& inner) {
+  if (!outer.is_wildcard) return !inner.is_wildcard && outer.address == inner.address;
+  return (outer.takes_ipv4 || !inner.takes_ipv4) && (outer.takes_ipv6 || !inner.takes_ipv6);
+}
+
+Binding describe(const BindRequest& request) {
+  Binding b;
+  b.space = request.space;
+  b.may_share = request.may_share;
+  b.is_wildcard = is_any(*request.address);
+  b.address = to_gid(*request.address);
+  const bool is_v6 = request.address->sa_family == AF_INET6;
+  b.takes_ipv6 = is_v6 && (b.is_wildcard || !b.address.is_ipv4());
+  b.takes_ipv4 = !b.takes_ipv6 || (b.is_wildcard && !request.v6_only);
+  return b;
+}
+
+}  // namespace
+
+bool Binding::takes(const wire::Gid& destination) const {
+  if (!is_wildcard) return address == destination;
+  return destination.is_ipv4() ? takes_ipv4 : takes_ipv6;
+}
+
+Result<Binding> Ports::bind(const BindRequest& request, CmId& owner) {
+  Binding binding = describe(request);
+  const std::uint16_t port = port_of(*request.address);
+  if (const auto others = bound_.find(port); others != bound_.end()) {
+    for (const Bound& other : others->second) {
+      if (other.binding.space != binding.space || !overlap(other.binding, binding)) continue;
+      if (!other.binding.may_share || !binding.may_share)
+        return queue::error(EADDRINUSE, "port " + std::to_string(port) + " is taken by another id of this process");
+    }
+  }
+  const auto socket = socket_for(request, binding);
+  if (!socket) return socket.error();
+  binding.socket = *socket;
+  ++binding.socket->users;
+  bound_[binding.port()].push_back({binding, &owner});
+  return binding;
+}
+
+Result<PortSocket*> Ports::socket_for(const BindRequest& request, const Binding& wanted) {
+  if (const std::uint16_t port = port_of(*request.address); port != 0) {
+    for (PortSocket& socket : sockets_)
+      if (socket.port == port && covers(socket, wanted)) return &socket;
+  }
+  return open(request, wanted);
+}
+
+Result<PortSocket*> Ports::open(const BindRequest& request, const Binding& wanted) {
+  PortSocket socket{.is_wildcard = wanted.is_wildcard,
+                    .takes_ipv6 = wanted.takes_ipv6,
+                    .takes_ipv4 = wanted.takes_ipv4,
+                    .address = wanted.address};
+  const int flags = (request.may_share ? NICLESS_GSI_REUSEADDR : 0) | (request.v6_only ? NICLESS_GSI_V6ONLY : 0);
+  if (int e = nicless_gsi_open(request.address, flags, &socket.gsi, &socket.port)) {
+    const std::string where = to_string(*request.address);
+    if (e == EADDRINUSE) return queue::error(e, where + ": the UDP port is taken (ss -lup shows by whom)");
+    if (e == EADDRNOTAVAIL) return queue::error(e, where + ": this machine has no such address");
+    if (e == EACCES) return queue::error(e, where + ": ports below net.ipv4.ip_unprivileged_port_start need root");
+    return queue::error(e, where + ": the UDP socket behind the port cannot be opened");
+  }
+  sockets_.push_back(socket);
+  return &sockets_.back();
+}
+
+nicless_gsi* Ports::release(const Binding& binding, const CmId& owner) {
+  const auto place = bound_.find(binding.port());
+  if (place != bound_.end()) {
+    std::erase_if(place->second, [&](const Bound& bound) { return bound.owner == &owner; });
+    if (place->second.empty()) bound_.erase(place);
+  }
+  if (--binding.socket->users > 0) return nullptr;
+  nicless_gsi* gsi = binding.socket->gsi;
+  sockets_.remove_if([&](const PortSocket& socket) { return &socket == binding.socket; });
+  return gsi;
+}
+
+CmId* Ports::find_listener(rdma_port_space space, std::uint16_t port, const wire::Gid& destination) const {
+  const auto place = bound_.find(port);
+  if (place == bound_.end()) return nullptr;
+  CmId* found = nullptr;
+  for (const Bound& bound : place->second) {
+    if (bound.owner->stage != CmId::Stage::Listening || bound.binding.space != space) continue;
+    if (!bound.binding.takes(destination)) continue;
+    if (!bound.binding.is_wildcard) return bound.owner;
+    if (found == nullptr) found = bound.owner;
+  }
+  return found;
+}
+
+}  // namespace nicless::cm

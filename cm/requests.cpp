@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+// Requests that arrive at a listener, and what becomes of connections, as events: rdma_get_cm_event(3).
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "cm/address.h"
+#include "cm/agent.h"
+#include "cm/answers.h"
+#include "cm/cm_id.h"
+#include "cm/connect.h"
+#include "provider/private.h"
+
+namespace nicless::cm {
+namespace {
+
+// The kernel reports what the message holds: the sender's depth is the receiver's resources, and the other way round.
+rdma_conn_param conn_param(const wire::CmReq& req) {
+  rdma_conn_param param{};
+  param.responder_resources = req.initiator_depth;
+  param.initiator_depth = req.responder_resources;
+  param.flow_control = req.flow_control;
+  param.retry_count = req.retry_count;
+  param.rnr_retry_count = req.rnr_retry_count;
+  param.srq = req.srq;
+  param.qp_num = req.local_qpn.value();
+  return param;
+}
+
+rdma_conn_param conn_param(const wire::CmRep& rep) {
+  rdma_conn_param param{};
+  param.responder_resources = rep.initiator_depth;
+  param.initiator_depth = rep.responder_resources;
+  param.flow_control = rep.flow_control;
+  param.rnr_retry_count = rep.rnr_retry_count;
+  param.srq = rep.srq;
+  param.qp_num = rep.local_qpn.value();
+  return param;
+}
+
+CmEvent* to_event(CmId& id, const Replied& replied) {
+  auto* event = new CmEvent(id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+  event->param.conn = conn_param(replied.reply);
+  event->set_private_data(replied.reply.private_data);
+  return event;
+}
+CmEvent* to_event(CmId& id, const BecameEstablished&) {
+  return new CmEvent(id, RDMA_CM_EVENT_ESTABLISHED, 0);
+}
+CmEvent* to_event(CmId& id, const Rejected& rejected) {
+  auto* event = new CmEvent(id, RDMA_CM_EVENT_REJECTED, static_cast<int>(rejected.reason));
+  event->set_private_data(rejected.private_data);
+  return event;
+}
+CmEvent* to_event(CmId& id, const Unreachable&) {
+  nicless_log(NICLESS_LOG_WARN, ("connection with " + wire::to_string(id.remote) +
+                                 ": UNREACHABLE, nothing came back however often it was asked")
+                                    .c_str());
+  return new CmEvent(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+}
+CmEvent* to_event(CmId& id, const Disconnected& disconnected) {
+  return new CmEvent(id, RDMA_CM_EVENT_DISCONNECTED, disconnected.status);
+}
+CmEvent* to_event(CmId& id, const TimewaitExited&) {
+  return new CmEvent(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+}
+
+// The id of a connection that a request asks for, as the kernel fills it from the request.
+CmId* make_child(CmId& listener, const GidPlace& place, const MadPath& path, const wire::CmReq& req) {
+  auto* child = new CmId(&channel_of(listener.channel), listener.context, listener.ps, listener.qp_type);
+  const wire::CmaHeader cma = *req.cma();
+  child->stage = CmId::Stage::Requested;
+  child->tos = req.primary.traffic_class;
+  child->ack_timeout = listener.ack_timeout;
+  child->remote = {path.remote.address, cma.source_port};
+  child->source_port = wire::port_of(req.service);
+  child->path_mtu = req.path_mtu;
+  child->initiator_depth = req.responder_resources;
+  child->responder_resources = req.initiator_depth;
+  child->place = place;
+  child->route.addr.src_storage = to_address(cma.destination, child->source_port);
+  child->route.addr.dst_storage = to_address(cma.source, cma.source_port);
+  std::memcpy(child->route.addr.addr.ibaddr.dgid.raw, child->remote.address.bytes.data(), 16);
+  return child;
+}
+
+}  // namespace
+
+void report(CmId& id, const ConnectionEvent& event) {
+  report(std::visit([&](const auto& what) { return to_event(id, what); }, event));
+}
+
+bool request_arrived(Agent& agent, CmId& listener, const MadPath& path,
+                     const wire::CmMessage& message) NO_THREAD_SAFETY_ANALYSIS {
+  if (listener.queued_requests >= listener.backlog) return false;
+  const auto& req = std::get<wire::CmReq>(message.body);
+  const auto place = agent.devices.find(path.local);
+  // Answers come from the process's own endpoint: the listener's may go while the connection lives.
+  MadPath own{nullptr, path.local, path.remote, req.primary.traffic_class};
+  std::uint16_t port = 0;
+  if (!place || nicless_gsi_shared(&own.gsi, &port) != 0) {
+    answer(path, refusal(message, wire::RejReason::NoResources));
+    return false;
+  }
+  CmId* child = make_child(listener, *place, path, req);
+  static_cast<void>(bind_device(agent, *child, path.local));  // found a moment ago
+  child->starting_psn = wire::Psn(agent.rng.next_u32());
+  const Identity me = agent.make_identity(place->device->ca_guid);
+  child->connection = &agent.connections.add(Connection::answer(me, message), own, child);
+  auto* event = new CmEvent(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+  event->id = child;
+  event->listen_id = &listener;
+  event->param.conn = conn_param(req);
+  event->set_private_data(req.user_data());
+  ++listener.queued_requests;
+  report(event);
+  return true;
+}
+
+bool fetch_request(CmEvent& event) {
+  CmId& listener = *event.owner;
+  CmId& child = id_of(event.id);
+  const auto agent = Agent::instance();
+  if (!agent) return false;
+  {
+    Turn turn(**agent);
+    --listener.queued_requests;
+    child.context = listener.context;
+  }
+  if (!listener.is_sync && child.channel == listener.channel) return true;
+  if (migrate_id(child, listener.is_sync ? nullptr : listener.channel)) return true;
+  static_cast<void>(destroy_id(child));
+  return false;
+}
+
+}  // namespace nicless::cm

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+#include "cm/resolve.h"
+
+#include <netinet/in.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "cm/address.h"
+#include "cm/agent.h"
+#include "provider/private.h"
+
+namespace nicless::cm {
+namespace {
+
+// A UDP socket that only asks the routing table; raw system calls, because a program may interpose libc's.
+class ProbeSocket {
+ public:
+  explicit ProbeSocket(sa_family_t family)
+      : fd_(static_cast<int>(::syscall(SYS_socket, family, SOCK_DGRAM | SOCK_CLOEXEC, 0))) {}
+  ~ProbeSocket() {
+    if (fd_ >= 0) ::syscall(SYS_close, fd_);
+  }
+  ProbeSocket(const ProbeSocket&) = delete;
+  ProbeSocket& operator=(const ProbeSocket&) = delete;
+
+  bool is_open() const { return fd_ >= 0; }
+  bool bind(const sockaddr& address) {
+    return ::syscall(SYS_bind, fd_, &address, address_bytes(address.sa_family)) == 0;
+  }
+  bool connect(const sockaddr& address) {
+    return ::syscall(SYS_connect, fd_, &address, address_bytes(address.sa_family)) == 0;
+  }
+  bool name(sockaddr_storage& address) {
+    socklen_t bytes = sizeof address;
+    return ::syscall(SYS_getsockname, fd_, &address, &bytes) == 0;
+  }
+  unsigned mtu(sa_family_t family) {
+    int value = 0;
+    socklen_t bytes = sizeof value;
+    const int level = family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP;
+    const int option = family == AF_INET6 ? IPV6_MTU : IP_MTU;
+    return ::syscall(SYS_getsockopt, fd_, level, option, &value, &bytes) == 0 ? static_cast<unsigned>(value) : 1500;
+  }
+
+ private:
+  const int fd_;
+};
+
+constexpr std::uint8_t kExactly = 2;  // selector of a path record field
+
+void show_addresses(CmId& id, const sockaddr& source, const sockaddr& destination) {
+  std::memcpy(&id.route.addr.src_storage, &source, address_bytes(source.sa_family));
+  std::memcpy(&id.route.addr.dst_storage, &destination, address_bytes(destination.sa_family));
+  std::memcpy(id.route.addr.addr.ibaddr.dgid.raw, id.remote.address.bytes.data(), 16);
+}
+
+void show_path(CmId& id) {
+  auto record = std::make_unique<ibv_sa_path_rec>();
+  record->sgid = id.route.addr.addr.ibaddr.sgid;
+  record->dgid = id.route.addr.addr.ibaddr.dgid;
+  record->hop_limit = 64;
+  record->traffic_class = id.tos;
+  record->reversible = 1;
+  record->numb_path = 1;
+  record->pkey = 0xffff;
+  record->mtu_selector = record->rate_selector = record->packet_life_time_selector = kExactly;
+  record->mtu = id.path_mtu;
+  record->packet_life_time = kPacketLifetime;
+  id.path_record = std::move(record);
+  id.route.path_rec = id.path_record.get();
+  id.route.num_paths = 1;
+}
+
+// The id's own port, or that of the endpoint which all unbound ids of the process share.
+Result<std::uint16_t> source_port_of(const CmId& id) {
+  if (id.binding) return id.binding->port();
+  nicless_gsi* shared = nullptr;
+  std::uint16_t port = 0;
+  if (int e = nicless_gsi_shared(&shared, &port))
+    return queue::error(e, "the process's UDP socket for outgoing connections cannot be opened");
+  return port;
+}
+
+Result<void> bind_locked(Agent& agent, CmId& id, const sockaddr& address) REQUIRES(agent.mutex) {
+  if (id.stage != CmId::Stage::Idle) return queue::error(EINVAL, "the id is bound already");
+  auto binding = agent.ports.bind({id.ps, &address, id.may_share_address, id.is_v6_only}, id);
+  if (!binding) return binding.error();
+  if (!is_any(address)) {
+    if (const auto bound = bind_device(agent, id, to_gid(address)); !bound) {
+      if (nicless_gsi* unused = agent.ports.release(*binding, id)) agent.closing.push_back(unused);
+      return bound.error();
+    }
+  }
+  sockaddr_storage shown = copy_address(address);
+  set_port(shown, binding->port());
+  std::memcpy(&id.route.addr.src_storage, &shown, address_bytes(shown.ss_family));
+  id.binding = *binding;
+  id.stage = CmId::Stage::Bound;
+  return {};
+}
+
+// Which source address was asked for, by this call or an earlier rdma_bind_addr; null: any.
+const sockaddr* wanted_source(const CmId& id, const sockaddr* source) {
+  if (id.binding) return id.binding->is_wildcard ? nullptr : &id.route.addr.src_addr;
+  return source != nullptr && !is_any(*source) ? source : nullptr;
+}
+
+Result<void> resolve_locked(Agent& agent, CmId& id, const sockaddr* source, const sockaddr& destination)
+    REQUIRES(agent.mutex) {
+  if (source != nullptr && port_of(*source) != 0 && id.stage == CmId::Stage::Idle) {
+    if (auto bound = bind_locked(agent, id, *source); !bound) return bound.error();
+  }
+  if (id.stage != CmId::Stage::Idle && id.stage != CmId::Stage::Bound)
+    return queue::error(EINVAL, "the id has an address already, or listens");
+  auto route = look_up_route(destination, wanted_source(id, source));
+  if (!route) return route.error();
+  const auto port = source_port_of(id);
+  if (!port) return port.error();
+  const wire::Gid local = to_gid(as_sockaddr(route->source));
+  if (const auto bound = bind_device(agent, id, local); !bound) {
+    nicless_log(NICLESS_LOG_WARN, ("rdma_resolve_addr: ADDR_ERROR, " + bound.error().why).c_str());
+    report(new CmEvent(id, RDMA_CM_EVENT_ADDR_ERROR, -bound.error().errno_value));
+    return {};
+  }
+  set_port(route->source, *port);
+  id.source_port = *port;
+  id.remote = {to_gid(destination), port_of(destination)};
+  id.path_mtu = std::min(path_mtu_for(route->mtu_bytes), id.place.active_mtu);
+  id.stage = CmId::Stage::AddressResolved;
+  show_addresses(id, as_sockaddr(route->source), destination);
+  report(new CmEvent(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0));
+  return {};
+}
+
+}  // namespace
+
+Result<Route> look_up_route(const sockaddr& destination, const sockaddr* from) {
+  ProbeSocket socket(destination.sa_family);
+  if (!socket.is_open()) return queue::error(errno, "no socket can be opened to look up the route");
+  if (from != nullptr) {
+    if (from->sa_family != destination.sa_family)
+      return queue::error(EINVAL, "source and destination are of different address families");
+    sockaddr_storage source = copy_address(*from);
+    set_port(source, 0);
+    if (!socket.bind(as_sockaddr(source)))
+      return queue::error(errno, "this machine has no address " + to_string(*from) + " to connect from");
+  }
+  sockaddr_storage target = copy_address(destination);
+  if (port_of(destination) == 0) set_port(target, 1);  // any: nothing is sent
+  if (!socket.connect(as_sockaddr(target)))
+    return queue::error(errno, "there is no route to " + to_string(destination));
+  Route route;
+  if (!socket.name(route.source)) return queue::error(errno, "the route has no source address");
+  set_port(route.source, 0);
+  route.mtu_bytes = socket.mtu(destination.sa_family);
+  return route;
+}
+
+// IP (as long as IPv6), UDP, BTH, the longest extended headers and the ICRC have to fit besides the payload.
+ibv_mtu path_mtu_for(unsigned mtu_bytes) {
+  constexpr unsigned kHeaders = 40 + 8 + 12 + 4 + 28 + 4;
+  const unsigned payload = mtu_bytes > kHeaders ? mtu_bytes - kHeaders : 0;
+  if (payload >= 4096) return IBV_MTU_4096;
+  if (payload >= 2048) return IBV_MTU_2048;
+  if (payload >= 1024) return IBV_MTU_1024;
+  if (payload >= 512) return IBV_MTU_512;
+  return IBV_MTU_256;
+}
+
+Result<void> bind_addr(CmId& id, const sockaddr* address) {
+  if (address_bytes(address) == 0) return queue::error(EINVAL, "the address is neither AF_INET nor AF_INET6");
+  const auto agent = Agent::instance();
+  if (!agent) return agent.error();
+  Turn turn(**agent);
+  return bind_locked(**agent, id, *address);
+}
+
+Result<void> resolve_addr(CmId& id, const sockaddr* source, const sockaddr* destination) {
+  if (address_bytes(destination) == 0 || (source != nullptr && address_bytes(source) == 0))
+    return queue::error(EINVAL, "the address is neither AF_INET nor AF_INET6");
+  // To no address in particular means to this machine, as with sockets.
+  const sockaddr_storage target =
+      is_any(*destination) ? loopback(destination->sa_family, port_of(*destination)) : copy_address(*destination);
+  const auto agent = Agent::instance();
+  if (!agent) return agent.error();
+  {
+    Turn turn(**agent);
+    if (auto started = resolve_locked(**agent, id, source, as_sockaddr(target)); !started) return started;
+  }
+  return complete(id);
+}
+
+Result<void> resolve_route(CmId& id) {
+  const auto agent = Agent::instance();
+  if (!agent) return agent.error();
+  {
+    Turn turn(**agent);
+    if (id.stage != CmId::Stage::AddressResolved)
+      return queue::error(EINVAL, "rdma_resolve_addr has to succeed before, and once is enough");
+    id.stage = CmId::Stage::RouteResolved;
+    show_path(id);
+    report(new CmEvent(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0));
+  }
+  return complete(id);
+}
+
+}  // namespace nicless::cm
