@@ -14,7 +14,7 @@ constexpr int kSentenceBytesMax = 512;
 }  // namespace
 
 int report(const Call& call, const queue::Error& error) noexcept {
-  if (error.errno_value == EAGAIN) return EAGAIN;
+  if (error.errno_value == EAGAIN || error.errno_value == ENODATA) return error.errno_value;
   char subject[32] = "";
   if (call.qpn) std::snprintf(subject, sizeof subject, " qp 0x%x", *call.qpn);
   const char* name = strerrorname_np(error.errno_value);

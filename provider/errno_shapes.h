@@ -27,8 +27,9 @@ struct Call {
   std::optional<std::uint32_t> qpn{};
 };
 
-// Says "nicless: ibv_modify_qp qp 0x8f1203: EINVAL, <why>" if the log wants to hear of failed calls. EAGAIN is no
-// failure but the answer of a descriptor that does not block: it is not said. Returns the errno value.
+// Says "nicless: ibv_modify_qp qp 0x8f1203: EINVAL, <why>" if the log wants to hear of failed calls. EAGAIN (the
+// answer of a descriptor that does not block) and ENODATA (of a table's empty entry) are no failures: they are not
+// said. Returns the errno value.
 int report(const Call& call, const queue::Error& error) noexcept;
 
 // Runs f, which returns a Result.

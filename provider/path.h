@@ -6,7 +6,7 @@
 
 #include "provider/device.h"
 #include "queue/result.h"
-#include "wire/rc/attributes.h"
+#include "wire/qp/attributes.h"
 
 namespace nicless::provider {
 

@@ -8,7 +8,7 @@
 
 #include "provider/device.h"
 #include "queue/result.h"
-#include "wire/rc/attributes.h"
+#include "wire/qp/attributes.h"
 
 namespace nicless::provider {
 

@@ -65,7 +65,7 @@ std::optional<SgFault> SgCursor::resolve(const MrTable& table, PdId pd, std::spa
 }
 
 std::optional<SgFault> SgCursor::refresh(const MrTable& table) {
-  if (generation_ == table.generation()) return std::nullopt;
+  if (generation_ == table.generation()) return fault_;
   return resolve(table, pd_, sges_, access_);
 }
 

@@ -29,7 +29,7 @@ class SgCursor {
   // Looks up every entry that is not empty; access as in MrTable::find_local. Answers with the first that may not be
   // used, which matters only to what reaches it. The list must outlive the cursor's use (refresh reads it again).
   std::optional<SgFault> resolve(const MrTable& table, PdId pd, std::span<const Sge> sges, std::uint32_t access);
-  // Looks everything up again if a region was removed since; cheap when none was.
+  // Looks everything up again if a region was removed since; cheap when none was. Answers as resolve() does.
   std::optional<SgFault> refresh(const MrTable& table);
 
   std::uint64_t length() const { return length_; }                // bytes in the whole list

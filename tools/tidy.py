@@ -26,12 +26,13 @@ LAYERS = {
     "wire/packet/": 1,
     "wire/queue_pair.h": 2,
     "wire/addressing.h": 2,
-    "wire/rc/": 3,
-    "wire/ud/": 3,
-    "wire/": 4,
-    "wire/io/": 5,
-    "provider/": 6,
-    "cm/": 7,
+    "wire/qp/": 3,
+    "wire/rc/": 4,
+    "wire/ud/": 4,
+    "wire/": 5,
+    "wire/io/": 6,
+    "provider/": 7,
+    "cm/": 8,
 }
 SIBLINGS = ("wire/rc/", "wire/ud/")  # of one rank, and blind to each other
 PACKET_SEES = {"queue/types.h", "queue/result.h", "queue/check.h"}

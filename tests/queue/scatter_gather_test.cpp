@@ -3,6 +3,7 @@
 // empty, tiny and page-crossing entries against a flat reference copy; every byte outside the list is compared too.
 #include "queue/scatter_gather.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <vector>
 
@@ -101,6 +102,26 @@ TEST_CASE("an entry that may not be used is named with its place and the reason"
   CHECK(fault->index == 1);
   CHECK(fault->sge == buffer.list[1]);
   CHECK(fault->fault == AccessFault::OutOfBounds);
+}
+
+TEST_CASE("a list is usable up to its first bad entry", "[queue][sg]") {
+  Buffer buffer(64);
+  buffer.append(0, 8);
+  buffer.append(60, 5);
+  buffer.append(8, 4);
+  SgCursor cursor;
+  REQUIRE(cursor.resolve(buffer.table, kPd, buffer.list, kAccessLocalWrite));
+  CHECK(cursor.length() == 17);
+  CHECK(cursor.usable_length() == 8);
+  REQUIRE(cursor.fault());
+  CHECK(cursor.fault()->index == 1);
+  const auto again = cursor.refresh(buffer.table);
+  REQUIRE(again);
+  CHECK(again->index == 1);
+  const std::vector<std::byte> message(8, std::byte{0x5a});
+  cursor.scatter(0, message);
+  CHECK(std::equal(message.begin(), message.end(), buffer.bytes.begin()));
+  CHECK(buffer.bytes[8] == std::byte{0xa5});
 }
 
 TEST_CASE("empty entries need no key, and an empty list is a list of no bytes", "[queue][sg]") {

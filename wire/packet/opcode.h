@@ -57,6 +57,9 @@ struct OpcodeInfo {
   bool has_xrceth = false;
   bool has_payload = false;       // may carry payload
   std::uint8_t header_bytes = 0;  // BTH and all extended headers
+
+  constexpr bool starts_message() const { return place == Place::First || place == Place::Only; }
+  constexpr bool ends_message() const { return place == Place::Last || place == Place::Only; }
 };
 
 constexpr std::uint8_t opcode_of(Service service, Op op) {

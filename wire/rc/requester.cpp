@@ -22,26 +22,10 @@ bool is_read(const Wqe& wqe) {
   return wqe.opcode == SendOpcode::Read;
 }
 
-// The operation of one packet of a message; what ends it depends on what the work request carries.
-Op op_of(const Wqe& wqe, bool is_first, bool is_last) {
-  const bool is_write = wqe.opcode == SendOpcode::Write || wqe.opcode == SendOpcode::WriteImm;
-  const bool has_imm = wqe.opcode == SendOpcode::WriteImm || wqe.opcode == SendOpcode::SendImm;
-  if (!is_last) {
-    if (is_write) return is_first ? Op::WriteFirst : Op::WriteMiddle;
-    return is_first ? Op::SendFirst : Op::SendMiddle;
-  }
-  if (is_write) {
-    if (is_first) return has_imm ? Op::WriteOnlyImm : Op::WriteOnly;
-    return has_imm ? Op::WriteLastImm : Op::WriteLast;
-  }
-  if (is_first) return has_imm ? Op::SendOnlyImm : Op::SendOnly;
-  return has_imm ? Op::SendLastImm : Op::SendLast;
-}
-
 }  // namespace
 
 Requester::Requester(const QpParts& parts, const QpAttributes& attributes, Reasons& reasons)
-    : parts_(parts), attributes_(attributes), reasons_(reasons) {}
+    : parts_(parts), attributes_(attributes), reasons_(reasons), outbound_(parts, attributes) {}
 
 void Requester::start() {
   acked_psn_ = next_psn_ = sent_psn_ = ack_asked_psn_ = first_unwrapped(attributes_.sq_psn);
@@ -52,7 +36,7 @@ void Requester::start() {
   read_ends_.clear();
   reads_under_way_.clear();
   reads_under_way_.reserve(std::max<std::size_t>(attributes_.max_rd_atomic, 1));
-  send_cursor_seq_.reset();
+  outbound_.reset();
   read_cursor_seq_.reset();
   local_failure_seq_.reset();
   gap_.reset();
@@ -70,7 +54,6 @@ bool Requester::next_datagram(queue::Instant now, bool may_begin, OutDatagram& o
   // A request that cannot be sent stops those behind it; what is before it may still have to be sent again.
   if (local_failure_seq_ && position_.seq >= *local_failure_seq_) return false;
   if (!begin_next(may_begin) || !may_send_packet()) return false;
-  begin_datagram(attributes_, out);
   return build_packet(now, out);
 }
 
@@ -88,19 +71,19 @@ bool Requester::begin_next(bool may_begin) {
   return true;
 }
 
+bool Requester::fails_locally(const Wqe& wqe) {
+  const auto fault = outbound_.look_up(position_.seq, wqe, is_read(wqe) ? queue::kAccessLocalWrite : 0);
+  if (fault) fail_later(wqe, *fault);
+  return fault.has_value();
+}
+
 // A list that may not be used fails its work request, but only when those before it are done: completions keep their
 // order.
-bool Requester::fails_locally(const Wqe& wqe) {
-  if (wqe.has_inline_data) return false;
-  const std::uint32_t access = is_read(wqe) ? queue::kAccessLocalWrite : 0;
-  const auto fault = send_cursor_.resolve(*parts_.regions, parts_.pd, wqe.sges, access);
-  send_cursor_seq_ = position_.seq;
-  if (!fault) return false;
+void Requester::fail_later(const Wqe& wqe, const queue::SgFault& fault) {
   reasons_.add("send wr_id 0x%llx: %s; completes with LOC_PROT_ERR", static_cast<unsigned long long>(wqe.wr_id),
-               describe(*fault).c_str());
+               describe(fault).c_str());
   local_failure_seq_ = position_.seq;
   fail_local_if_due();
-  return true;
 }
 
 bool Requester::may_send_packet() const {
@@ -119,42 +102,13 @@ bool Requester::build_packet(queue::Instant now, OutDatagram& out) {
 }
 
 bool Requester::build_message_packet(const Wqe& wqe, OutDatagram& out) {
-  const std::uint64_t mtu = attributes_.path_mtu;
-  const std::uint64_t offset = position_.packet * mtu;
-  const std::uint64_t length = std::min(mtu, wqe.length - offset);
-  const bool is_first = position_.packet == 0;
-  const bool is_last = offset + length == wqe.length;
-  if (!append_message_bytes(wqe, offset, length, out)) return false;
-
-  const Op op = op_of(wqe, is_first, is_last);
-  Headers headers = headers_for(op, is_last || wants_ack_on_the_way());
-  headers.bth.solicited = is_last && wqe.solicited;
-  headers.imm.network_order = wqe.imm_or_key;
-  if (is_first) headers.reth = Reth{wqe.remote_addr, wqe.rkey, static_cast<std::uint32_t>(wqe.length)};
-  finish_headers(headers, out);
-  ++next_psn_;
-  return true;
-}
-
-bool Requester::append_message_bytes(const Wqe& wqe, std::uint64_t offset, std::uint64_t length, OutDatagram& out) {
-  if (wqe.has_inline_data) {
-    append_payload(out, wqe.inline_data.subspan(offset, length));
-    return true;
-  }
-  // A resend may be of an earlier list than the last one looked at; and a region may have gone meanwhile.
-  const auto fault = send_cursor_seq_ == position_.seq ? send_cursor_.refresh(*parts_.regions)
-                                                       : send_cursor_.resolve(*parts_.regions, parts_.pd, wqe.sges, 0);
-  send_cursor_seq_ = position_.seq;
-  if (fault) {
-    reasons_.add("send wr_id 0x%llx: %s, while the message was being sent; completes with LOC_PROT_ERR",
-                 static_cast<unsigned long long>(wqe.wr_id), describe(*fault).c_str());
-    local_failure_seq_ = position_.seq;
-    fail_local_if_due();
+  const bool wants_ack = outbound_.is_last(wqe, position_.packet) || wants_ack_on_the_way();
+  if (const auto fault = outbound_.build(position_.seq, wqe, position_.packet, numbers(wants_ack), out)) {
+    fail_later(wqe, *fault);
     return false;
   }
-  const std::span<std::span<const std::byte>> room(out.spans);
-  out.span_count = send_cursor_.gather(offset, length, room);
-  out.payload_bytes = length;
+  if (wants_ack) ack_asked_psn_ = next_psn_ + 1;
+  ++next_psn_;
   return true;
 }
 
@@ -181,24 +135,16 @@ bool Requester::build_read_request(const Wqe& wqe, OutDatagram& out) {
   const std::uint64_t offset = position_.packet * mtu;
   const std::uint64_t packets = read_packets_allowed(read_packets_wanted());
   const std::uint64_t length = std::min(packets * mtu, wqe.length - offset);
-  Headers headers = headers_for(Op::ReadRequest, true);
+  begin_datagram(attributes_, out);
+  Headers headers = headers_for(attributes_, Op::ReadRequest, numbers(true));
   headers.reth = Reth{wqe.remote_addr + offset, wqe.rkey, static_cast<std::uint32_t>(length)};
   finish_headers(headers, out);
   next_psn_ += packets;
+  ack_asked_psn_ = next_psn_;
   reads_under_way_.push_back(next_psn_);
   const auto place = std::lower_bound(read_ends_.begin(), read_ends_.end(), next_psn_);
   if (place == read_ends_.end() || *place != next_psn_) read_ends_.insert(place, next_psn_);
   return true;
-}
-
-Headers Requester::headers_for(Op op, bool wants_ack) {
-  Headers headers;
-  headers.bth.opcode = opcode_of(Service::Rc, op);
-  headers.bth.dest_qp = attributes_.dest_qpn;
-  headers.bth.psn = Psn::of(next_psn_);
-  headers.bth.ack_req = wants_ack;
-  if (wants_ack) ack_asked_psn_ = next_psn_ + 1;
-  return headers;
 }
 
 // Messages longer than the window need acknowledgements on their way, or the window would never open again.

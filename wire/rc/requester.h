@@ -7,8 +7,9 @@
 #include <cstdint>
 #include <optional>
 
+#include "wire/qp/outbound.h"
+#include "wire/qp/parts.h"
 #include "wire/rc/outstanding.h"
-#include "wire/rc/parts.h"
 #include "wire/rc/retry.h"
 #include "wire/rc/window.h"
 
@@ -44,9 +45,9 @@ class Requester {
   bool build_read_request(const queue::Wqe& wqe, OutDatagram& out);
   std::uint64_t read_packets_wanted() const;
   std::uint64_t read_packets_allowed(std::uint64_t remaining) const;
-  bool append_message_bytes(const queue::Wqe& wqe, std::uint64_t offset, std::uint64_t length, OutDatagram& out);
   bool fails_locally(const queue::Wqe& wqe);
-  Headers headers_for(Op op, bool wants_ack);
+  void fail_later(const queue::Wqe& wqe, const queue::SgFault& fault);
+  Outbound::Numbers numbers(bool wants_ack) const { return {Service::Rc, Psn::of(next_psn_), wants_ack}; }
   bool wants_ack_on_the_way() const;
   void sent(queue::Instant now, std::uint64_t packets);
   std::uint64_t in_flight() const { return next_psn_ > acked_psn_ ? next_psn_ - acked_psn_ : 0; }
@@ -87,9 +88,8 @@ class Requester {
   // only within the request it saw first, so a read that is asked for again is cut at the same places.
   std::vector<std::uint64_t> read_ends_;
 
-  queue::SgCursor send_cursor_;  // the list of work request send_cursor_seq_
-  std::optional<std::uint64_t> send_cursor_seq_;
-  queue::SgCursor read_cursor_;
+  Outbound outbound_;
+  queue::SgCursor read_cursor_;  // where the data of read read_cursor_seq_ goes
   std::optional<std::uint64_t> read_cursor_seq_;
 
   // The gap that was answered last: a missing packet, and when sending went back to it.

@@ -7,7 +7,8 @@
 #include <deque>
 #include <optional>
 
-#include "wire/rc/parts.h"
+#include "wire/qp/inbound.h"
+#include "wire/qp/parts.h"
 #include "wire/rc/replay.h"
 
 namespace nicless::wire {
@@ -26,12 +27,10 @@ class Responder {
   // A request was refused, or a receive failed: the queue pair goes to ERR.
   bool has_failed() const { return has_failed_; }
   // ERR: the receive that a half-arrived message had taken is flushed. What is owed to the peer is still sent.
-  void flush();
+  void flush() { inbound_.flush(); }
   std::uint32_t expected_psn() const { return Psn::of(expected_psn_).value(); }
 
  private:
-  enum class Message : std::uint8_t { None, Send, Write };  // what is half-arrived
-
   struct ReadReply {
     std::uint64_t next_psn = 0;
     Replay::Read read;
@@ -46,18 +45,9 @@ class Responder {
 
   void on_duplicate(const PacketView& packet, const OpcodeInfo& info, std::uint64_t psn);
   void on_out_of_sequence();
-  bool is_well_formed(const PacketView& packet, const OpcodeInfo& info) const;
 
-  void on_send(const PacketView& packet, const OpcodeInfo& info);
-  bool take_receive();
-  bool scatter(std::span<const std::byte> payload);
-  void on_write(const PacketView& packet, const OpcodeInfo& info);
-  bool begin_write(const PacketView& packet);
-  bool check_remote(const Reth& reth, std::uint32_t access, const char* what);
-  bool place_write(std::span<const std::byte> payload);
+  void on_placed(const PacketView& packet, const OpcodeInfo& info, const Inbound::Outcome& outcome);
   void on_read(const PacketView& packet);
-  void complete_receive(const PacketView& packet, const OpcodeInfo& info, queue::WcOpcode opcode, std::uint64_t bytes);
-  void fail_receive(queue::WcStatus status);
 
   void message_arrived() { msn_ = (msn_ + 1) & 0xffffff; }
   void advance(const PacketView& packet, std::uint64_t packets);
@@ -78,13 +68,7 @@ class Responder {
   bool gap_reported_ = false;  // one NAK (or RNR NAK) a gap; IBTA 9.7.5.1.4
   bool has_failed_ = false;
 
-  Message message_ = Message::None;
-  std::uint64_t received_bytes_ = 0;  // of the half-arrived message
-  Reth write_;                        // of a half-arrived write
-  queue::RecvWqe receive_;            // of a half-arrived send
-  queue::SgCursor cursor_;            // over receive_
-  bool has_receive_ = false;
-
+  Inbound inbound_;
   Replay replay_;
   std::deque<ReadReply> read_replies_;  // oldest PSN first
   std::optional<Acknowledge> acknowledge_;

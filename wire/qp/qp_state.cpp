@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "wire/rc/qp_state.h"
+#include "wire/qp/qp_state.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "wire/rc/parts.h"
+#include "wire/qp/parts.h"
 
 #include <cstdarg>
 #include <cstdio>

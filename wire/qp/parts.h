@@ -12,7 +12,7 @@
 #include "queue/scatter_gather.h"
 #include "queue/send_queue.h"
 #include "wire/packet/datagram.h"
-#include "wire/rc/attributes.h"
+#include "wire/qp/attributes.h"
 
 namespace nicless::wire {
 

@@ -8,7 +8,7 @@
 
 #include "queue/result.h"
 #include "wire/packet/opcode.h"
-#include "wire/rc/attributes.h"
+#include "wire/qp/attributes.h"
 
 namespace nicless::wire {
 

@@ -2,7 +2,7 @@
 // Goal: the table of ibv_modify_qp is exactly the man page's and the kernel's, for each transport and each of the 7x7
 // pairs of states, and a refusal names what is wrong. Method: the expected table below, written as attribute names;
 // every mask that differs from it in one attribute is tried, over every pair of states.
-#include "wire/rc/qp_state.h"
+#include "wire/qp/qp_state.h"
 
 #include <catch2/catch.hpp>
 #include <cerrno>

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+#include "wire/qp/inbound.h"
+
+namespace nicless::wire {
+
+using queue::WcOpcode;
+using queue::WcStatus;
+using Kind = Inbound::Outcome::Kind;
+
+Inbound::Inbound(const QpParts& parts, const QpAttributes& attributes, Reasons& reasons)
+    : parts_(parts), attributes_(attributes), reasons_(reasons) {}
+
+void Inbound::reset() {
+  message_ = Message::None;
+  has_receive_ = false;
+}
+
+void Inbound::flush() {
+  if (has_receive_) fail_receive(WcStatus::WrFlushErr);
+  message_ = Message::None;
+}
+
+bool Inbound::is_well_formed(const PacketView& packet, const OpcodeInfo& info) const {
+  const std::size_t mtu = attributes_.path_mtu;
+  const bool is_part = info.family == Family::Send || info.family == Family::Write;
+  const Message kind = info.family == Family::Send ? Message::Send : Message::Write;
+  const Message expected = is_part && !info.starts_message() ? kind : Message::None;
+  if (message_ != expected || info.has_ieth) return false;
+  if (!is_part) return true;
+  if (!info.ends_message()) return packet.payload.size() == mtu;
+  if (info.place == Place::Last && packet.payload.empty()) return false;
+  return packet.payload.size() <= mtu;
+}
+
+Inbound::Outcome Inbound::on_send(const PacketView& packet, const OpcodeInfo& info) {
+  if (info.starts_message()) {
+    if (!take_receive()) return {Kind::NoReceive};
+    received_bytes_ = 0;
+    // A bad entry matters only if the message reaches it: usable_length() says up to where.
+    static_cast<void>(cursor_.resolve(*parts_.regions, parts_.pd, receive_.sges(), queue::kAccessLocalWrite));
+  }
+  if (const Outcome outcome = scatter(packet.payload); outcome.kind != Kind::Placed) return outcome;
+  message_ = info.ends_message() ? Message::None : Message::Send;
+  if (info.ends_message()) complete_receive(packet, info, WcOpcode::Recv, received_bytes_);
+  return {};
+}
+
+// The oldest posted receive, unless one is left over from a message that was dropped.
+bool Inbound::take_receive() {
+  has_receive_ = has_receive_ || parts_.receives->take(receive_);
+  return has_receive_;
+}
+
+Inbound::Outcome Inbound::scatter(std::span<const std::byte> payload) {
+  static_cast<void>(cursor_.refresh(*parts_.regions));
+  const std::uint64_t end = received_bytes_ + payload.size();
+  if (end > cursor_.length()) {
+    reasons_.add(
+        "recv wr_id 0x%llx: a message of at least %llu bytes does not fit the %llu bytes posted (%u SGEs); the sender "
+        "gets REM_INV_REQ_ERR",
+        static_cast<unsigned long long>(receive_.wr_id), static_cast<unsigned long long>(end),
+        static_cast<unsigned long long>(cursor_.length()), receive_.sge_count);
+    fail_receive(WcStatus::LocLenErr);
+    return {Kind::FailedLocally, NakCode::InvalidRequest};
+  }
+  if (end > cursor_.usable_length()) {
+    reasons_.add("recv wr_id 0x%llx: %s; completes with LOC_PROT_ERR, the sender gets REM_OP_ERR",
+                 static_cast<unsigned long long>(receive_.wr_id), describe(*cursor_.fault()).c_str());
+    fail_receive(WcStatus::LocProtErr);
+    return {Kind::FailedLocally, NakCode::RemoteOperationalError};
+  }
+  cursor_.scatter(received_bytes_, payload);
+  received_bytes_ = end;
+  return {};
+}
+
+Inbound::Outcome Inbound::on_write(const PacketView& packet, const OpcodeInfo& info) {
+  constexpr Outcome kNoAccess{Kind::Refused, NakCode::RemoteAccessError};
+  if (info.starts_message() && !begin_write(packet)) return kNoAccess;
+  const std::uint64_t end = received_bytes_ + packet.payload.size();
+  if (end > write_.length || (info.ends_message() && end != write_.length)) {
+    reasons_.add("received a write whose packets do not add up to the %u bytes it announced", write_.length);
+    return {Kind::Refused, NakCode::InvalidRequest};
+  }
+  // The receive that immediate data needs comes first: without it nothing of this packet is done.
+  if (info.has_imm && !take_receive()) return {Kind::NoReceive};
+  if (!place_write(packet.payload)) return kNoAccess;
+  message_ = info.ends_message() ? Message::None : Message::Write;
+  if (info.has_imm) complete_receive(packet, info, WcOpcode::RecvRdmaWithImm, write_.length);
+  return {};
+}
+
+// The first packet of a write names the whole range, and the whole range is checked. IBTA 9.7.4.1.5.
+bool Inbound::begin_write(const PacketView& packet) {
+  write_ = packet.headers.reth;
+  received_bytes_ = 0;
+  if (attributes_.access & queue::kAccessRemoteWrite) return may_access(write_, queue::kAccessRemoteWrite, "write");
+  reasons_.add("received a write, but the queue pair has no IBV_ACCESS_REMOTE_WRITE");
+  return false;
+}
+
+bool Inbound::may_access(const Reth& reth, std::uint32_t access, const char* what) {
+  if (reth.length == 0) return true;  // touches nothing, so nothing is checked: IBTA 9.7.4.1.5
+  const queue::Access found = parts_.regions->find_remote(parts_.pd, reth.rkey, reth.address, reth.length, access);
+  if (found) return true;
+  reasons_.add("received a %s of %u bytes at 0x%llx with rkey 0x%x: %s; the peer gets REM_ACCESS_ERR", what,
+               reth.length, static_cast<unsigned long long>(reth.address), reth.rkey.value(),
+               queue::describe(found.fault));
+  return false;
+}
+
+bool Inbound::place_write(std::span<const std::byte> payload) {
+  if (payload.empty()) return true;
+  const Reth part{write_.address + received_bytes_, write_.rkey, static_cast<std::uint32_t>(payload.size())};
+  const queue::Access found =
+      parts_.regions->find_remote(parts_.pd, part.rkey, part.address, part.length, queue::kAccessRemoteWrite);
+  if (!found) return may_access(part, queue::kAccessRemoteWrite, "write");  // the region went away half-way
+  queue::copy_last_byte_last(found.pointer, payload);
+  received_bytes_ += payload.size();
+  return true;
+}
+
+void Inbound::complete_receive(const PacketView& packet, const OpcodeInfo& info, WcOpcode opcode, std::uint64_t bytes) {
+  has_receive_ = false;
+  queue::Completion completion;
+  completion.wr_id = receive_.wr_id;
+  completion.opcode = opcode;
+  completion.byte_len = static_cast<std::uint32_t>(bytes);
+  completion.flags = info.has_imm ? queue::kWcWithImm : std::uint8_t{0};
+  completion.imm_or_key = packet.headers.imm.network_order;
+  completion.solicited = packet.headers.bth.solicited;
+  completion.qp_num = parts_.qpn;
+  completion.src_qp = attributes_.dest_qpn;
+  completion.credit = &parts_.receives->credit();
+  completion.credit_count = 1;
+  parts_.recv_cq->push(completion);
+}
+
+void Inbound::fail_receive(WcStatus status) {
+  has_receive_ = false;
+  queue::Completion completion;
+  completion.wr_id = receive_.wr_id;
+  completion.status = status;
+  completion.opcode = WcOpcode::Recv;
+  completion.qp_num = parts_.qpn;
+  completion.credit = &parts_.receives->credit();
+  completion.credit_count = 1;
+  parts_.recv_cq->push(completion);
+}
+
+}  // namespace nicless::wire

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+#include "wire/qp/outbound.h"
+
+#include <algorithm>
+
+namespace nicless::wire {
+
+using queue::SendOpcode;
+using queue::SgFault;
+using queue::Wqe;
+
+namespace {
+
+bool is_write(const Wqe& wqe) {
+  return wqe.opcode == SendOpcode::Write || wqe.opcode == SendOpcode::WriteImm;
+}
+
+bool has_imm(const Wqe& wqe) {
+  return wqe.opcode == SendOpcode::WriteImm || wqe.opcode == SendOpcode::SendImm;
+}
+
+// The operation of one packet of a message; what ends it depends on what the work request carries.
+Op op_of(const Wqe& wqe, bool is_first, bool is_last) {
+  if (!is_last) {
+    if (is_write(wqe)) return is_first ? Op::WriteFirst : Op::WriteMiddle;
+    return is_first ? Op::SendFirst : Op::SendMiddle;
+  }
+  if (is_write(wqe)) {
+    if (is_first) return has_imm(wqe) ? Op::WriteOnlyImm : Op::WriteOnly;
+    return has_imm(wqe) ? Op::WriteLastImm : Op::WriteLast;
+  }
+  if (is_first) return has_imm(wqe) ? Op::SendOnlyImm : Op::SendOnly;
+  return has_imm(wqe) ? Op::SendLastImm : Op::SendLast;
+}
+
+}  // namespace
+
+Headers headers_for(const QpAttributes& attributes, Op op, const Outbound::Numbers& numbers) {
+  Headers headers;
+  headers.bth.opcode = opcode_of(numbers.service, op);
+  headers.bth.dest_qp = attributes.dest_qpn;
+  headers.bth.psn = numbers.psn;
+  headers.bth.ack_req = numbers.wants_ack;
+  return headers;
+}
+
+std::optional<SgFault> Outbound::look_up(std::uint64_t seq, const Wqe& wqe, std::uint32_t access) {
+  if (wqe.has_inline_data) return std::nullopt;
+  cursor_seq_ = seq;
+  return cursor_.resolve(*parts_.regions, parts_.pd, wqe.sges, access);
+}
+
+bool Outbound::is_last(const Wqe& wqe, std::uint64_t packet) const {
+  return packet + 1 == packets_for(wqe.length, attributes_.path_mtu);
+}
+
+std::optional<SgFault> Outbound::build(std::uint64_t seq, const Wqe& wqe, std::uint64_t packet, const Numbers& numbers,
+                                       OutDatagram& out) {
+  const std::uint64_t mtu = attributes_.path_mtu;
+  const std::uint64_t offset = packet * mtu;
+  const bool is_end = is_last(wqe, packet);
+  begin_datagram(attributes_, out);
+  if (auto fault = append_bytes(seq, wqe, offset, std::min(mtu, wqe.length - offset), out)) return fault;
+
+  Headers headers = headers_for(attributes_, op_of(wqe, packet == 0, is_end), numbers);
+  headers.bth.solicited = is_end && wqe.solicited;
+  headers.imm.network_order = wqe.imm_or_key;
+  if (packet == 0) headers.reth = Reth{wqe.remote_addr, wqe.rkey, static_cast<std::uint32_t>(wqe.length)};
+  finish_headers(headers, out);
+  return std::nullopt;
+}
+
+std::optional<SgFault> Outbound::append_bytes(std::uint64_t seq, const Wqe& wqe, std::uint64_t offset,
+                                              std::uint64_t length, OutDatagram& out) {
+  if (wqe.has_inline_data) {
+    append_payload(out, wqe.inline_data.subspan(offset, length));
+    return std::nullopt;
+  }
+  // A resend may be of an earlier list than the last one looked at; and a region may have gone meanwhile.
+  const auto fault = cursor_seq_ == seq ? cursor_.refresh(*parts_.regions) : look_up(seq, wqe, 0);
+  if (fault) return fault;
+  out.span_count = cursor_.gather(offset, length, std::span<std::span<const std::byte>>(out.spans));
+  out.payload_bytes = length;
+  return std::nullopt;
+}
+
+}  // namespace nicless::wire

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// Builds the packets of outgoing messages, sends and writes: which operation, which headers, which bytes. Knows no PSN
+// window and no answers: those are the requester's, of whichever transport. IBTA 9.3, 9.4, 9.7.3. Port-bound.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "wire/qp/parts.h"
+
+namespace nicless::wire {
+
+class Outbound {
+ public:
+  // What a packet carries besides its part of the message.
+  struct Numbers {
+    Service service = Service::Rc;
+    Psn psn{};
+    bool wants_ack = false;
+  };
+
+  Outbound(const QpParts& parts, const QpAttributes& attributes) : parts_(parts), attributes_(attributes) {}
+
+  // Looks up the list of a work request, named by its sequence number in the send queue. access: 0, or
+  // kAccessLocalWrite where the list receives. Nothing if all of it may be used.
+  std::optional<queue::SgFault> look_up(std::uint64_t seq, const queue::Wqe& wqe, std::uint32_t access);
+
+  // The packet with this index in its message; a fault if the list may not be used, or no longer.
+  std::optional<queue::SgFault> build(std::uint64_t seq, const queue::Wqe& wqe, std::uint64_t packet,
+                                      const Numbers& numbers, OutDatagram& out);
+  bool is_last(const queue::Wqe& wqe, std::uint64_t packet) const;
+  void reset() { cursor_seq_.reset(); }
+
+ private:
+  std::optional<queue::SgFault> append_bytes(std::uint64_t seq, const queue::Wqe& wqe, std::uint64_t offset,
+                                             std::uint64_t length, OutDatagram& out);
+
+  const QpParts& parts_;
+  const QpAttributes& attributes_;
+  queue::SgCursor cursor_;  // over the list of work request cursor_seq_
+  std::optional<std::uint64_t> cursor_seq_;
+};
+
+// BTH of a packet to the peer of a connected queue pair.
+Headers headers_for(const QpAttributes& attributes, Op op, const Outbound::Numbers& numbers);
+
+}  // namespace nicless::wire
