@@ -36,15 +36,24 @@ nicless_gsi* CmDesk::add(std::shared_ptr<wire::UdpPort> port) {
   return by_port_.emplace(key, std::move(gsi)).first->second.get();
 }
 
-std::shared_ptr<wire::UdpPort> CmDesk::remove(nicless_gsi* gsi) {
-  queue::MutexLock lock(mutex_);
-  const auto found =
-      std::find_if(by_port_.begin(), by_port_.end(), [&](const auto& e) { return e.second.get() == gsi; });
-  if (found == by_port_.end()) return nullptr;
-  std::erase_if(inbox_, [&](const Item& item) { return item.gsi.get() == gsi; });
-  auto port = gsi->port;
-  by_port_.erase(found);
-  return port;
+std::shared_ptr<wire::UdpPort> CmDesk::remove(nicless_gsi* gsi, bool is_progress_thread) {
+  std::shared_ptr<nicless_gsi> removed;
+  {
+    queue::MutexLock lock(mutex_);
+    const auto found =
+        std::find_if(by_port_.begin(), by_port_.end(), [&](const auto& e) { return e.second.get() == gsi; });
+    if (found == by_port_.end()) return nullptr;
+    removed = found->second;
+    by_port_.erase(found);
+    std::erase_if(inbox_, [&](const Item& item) { return item.gsi == removed; });
+  }
+  if (!is_progress_thread) wait_for_delivery(gsi);
+  return removed->port;
+}
+
+void CmDesk::wait_for_delivery(const nicless_gsi* gsi) {
+  std::unique_lock lock(mutex_.native());
+  delivered_.wait(lock, [&]() NO_THREAD_SAFETY_ANALYSIS { return delivering_ != gsi; });
 }
 
 void CmDesk::collect(wire::UdpPort& port) {
@@ -73,6 +82,7 @@ std::optional<queue::Instant> CmDesk::serve(queue::Instant now) {
     const auto item = next();
     if (!item) break;
     deliver(*agent, nanoseconds(now), *item);
+    on_delivered();
   }
   std::uint64_t deadline = agent->calls.next_deadline(agent->self);
   if (deadline <= nanoseconds(now)) {
@@ -92,7 +102,14 @@ std::optional<CmDesk::Item> CmDesk::next() {
   if (inbox_.empty()) return std::nullopt;
   Item item = std::move(inbox_.front());
   inbox_.pop_front();
+  delivering_ = item.gsi.get();
   return item;
+}
+
+void CmDesk::on_delivered() {
+  queue::MutexLock lock(mutex_);
+  delivering_ = nullptr;
+  delivered_.notify_all();
 }
 
 void CmDesk::deliver(const Agent& agent, std::uint64_t now, const Item& item) {

@@ -3,6 +3,7 @@
 // thread hands them to the agent of private.h, with no lock held. Thread-safe; serve() is the progress thread's.
 #pragma once
 
+#include <condition_variable>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -27,9 +28,9 @@ class CmDesk {
   void set_agent(const nicless_cm_agent& calls, void* agent) EXCLUDES(mutex_);
 
   nicless_gsi* add(std::shared_ptr<wire::UdpPort> port) EXCLUDES(mutex_);
-  // Its port, once; null if it is not there (any more). What waits for the agent about it is dropped, and no call
-  // about it begins after this; one that has begun keeps the object until it ends.
-  std::shared_ptr<wire::UdpPort> remove(nicless_gsi* gsi) EXCLUDES(mutex_);
+  // Its port, once; null if it is not there (any more). What waits for the agent about it is dropped. Waits until a
+  // call about it that has begun has ended, but for the thread that makes these calls: it would wait for itself.
+  std::shared_ptr<wire::UdpPort> remove(nicless_gsi* gsi, bool is_progress_thread) EXCLUDES(mutex_);
 
   // Takes what arrived at this port into the inbox; of a port that has no GSI here, nothing.
   void collect(wire::UdpPort& port) EXCLUDES(mutex_);
@@ -51,12 +52,16 @@ class CmDesk {
   };
 
   std::optional<Item> next() EXCLUDES(mutex_);
+  void on_delivered() EXCLUDES(mutex_);
+  void wait_for_delivery(const nicless_gsi* gsi) NO_THREAD_SAFETY_ANALYSIS;
   static void deliver(const Agent& agent, std::uint64_t now, const Item& item);
 
   queue::Mutex mutex_;
   std::optional<Agent> agent_ GUARDED_BY(mutex_);
   std::unordered_map<const wire::UdpPort*, std::shared_ptr<nicless_gsi>> by_port_ GUARDED_BY(mutex_);
   std::deque<Item> inbox_ GUARDED_BY(mutex_);
+  const nicless_gsi* delivering_ GUARDED_BY(mutex_) = nullptr;  // the agent is called about this one now
+  std::condition_variable delivered_;
 };
 
 }  // namespace nicless::provider

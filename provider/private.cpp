@@ -127,7 +127,8 @@ void nicless_gsi_close(nicless_gsi* gsi) {
   value_of([&]() -> Result<void> {
     auto runtime = Runtime::current();
     if (!runtime) return runtime.error();
-    if (const auto port = (*runtime)->cm_desk().remove(gsi)) (*runtime)->close_port(port);
+    const bool is_progress_thread = (*runtime)->progress().is_this_thread();
+    if (const auto port = (*runtime)->cm_desk().remove(gsi, is_progress_thread)) (*runtime)->close_port(port);
     return {};
   });
 }

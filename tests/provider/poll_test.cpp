@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// Goal: the engine runs whoever waits how: a program that polls, one that sleeps on a channel, and a target that calls
+// nothing at all.
+// Method: two queue pairs of this process over real sockets; waiting blocks in poll(2), bounded.
+#include <poll.h>
+
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "tests/provider/verbs_pair.h"
+
+using namespace nicless::test;
+
+namespace {
+
+constexpr int kPatienceMs = 20000;
+
+}  // namespace
+
+TEST_CASE("a program that only sleeps on its channel gets its completions", "[poll]") {
+  Device device;
+  ibv_comp_channel* const channel = ibv_create_comp_channel(device.context);
+  REQUIRE(channel != nullptr);
+  {
+    Cq send_cq(device);
+    Cq recv_cq(device, 256, channel);
+    Memory memory(device, 4096);
+    Qp a(device, rc_attr(send_cq.cq, send_cq.cq));
+    Qp b(device, rc_attr(recv_cq.cq, recv_cq.cq));
+    a.connect(b);
+    b.connect(a);
+    for (std::uint64_t i = 0; i < 20; ++i) {
+      REQUIRE(b.post_recv(i, {memory.sge(0, 100)}) == 0);
+      REQUIRE(ibv_req_notify_cq(recv_cq.cq, 0) == 0);
+      REQUIRE(a.post_send(i, {memory.sge(1000, 100)}) == 0);
+      pollfd waited{channel->fd, POLLIN, 0};
+      REQUIRE(poll(&waited, 1, kPatienceMs) == 1);
+      ibv_cq* from = nullptr;
+      void* context = nullptr;
+      REQUIRE(ibv_get_cq_event(channel, &from, &context) == 0);
+      ibv_ack_cq_events(from, 1);
+      ibv_wc wc{};
+      REQUIRE(ibv_poll_cq(recv_cq.cq, 1, &wc) == 1);
+      CHECK(wc.wr_id == i);
+      // Polls that find nothing, as many programs make after arming, do not send the progress thread away.
+      CHECK(recv_cq.is_empty());
+    }
+  }
+  CHECK(ibv_destroy_comp_channel(channel) == 0);
+}
+
+TEST_CASE("a program that polled and then sleeps is served again", "[poll]") {
+  Device device;
+  ibv_comp_channel* const channel = ibv_create_comp_channel(device.context);
+  REQUIRE(channel != nullptr);
+  {
+    Cq send_cq(device);
+    Cq recv_cq(device, 256, channel);
+    Memory memory(device, 4096);
+    Qp a(device, rc_attr(send_cq.cq, send_cq.cq));
+    Qp b(device, rc_attr(recv_cq.cq, recv_cq.cq));
+    a.connect(b);
+    b.connect(a);
+    REQUIRE(ibv_req_notify_cq(recv_cq.cq, 0) == 0);
+    for (int i = 0; i < 1000; ++i) CHECK(recv_cq.is_empty());  // counts as polling
+    REQUIRE(b.post_recv(1, {memory.sge(0, 100)}) == 0);
+    REQUIRE(a.post_send(1, {memory.sge(1000, 100)}) == 0);
+    pollfd waited{channel->fd, POLLIN, 0};
+    REQUIRE(poll(&waited, 1, kPatienceMs) == 1);
+    ibv_cq* from = nullptr;
+    void* context = nullptr;
+    REQUIRE(ibv_get_cq_event(channel, &from, &context) == 0);
+    ibv_ack_cq_events(from, 1);
+  }
+  CHECK(ibv_destroy_comp_channel(channel) == 0);
+}
+
+TEST_CASE("poll_cq takes no more than there is room for, and refuses a negative room", "[poll]") {
+  Device device;
+  Cq cq(device);
+  Qp qp(device, rc_attr(cq.cq, cq.cq));
+  REQUIRE(qp.to_init() == 0);
+  for (std::uint64_t i = 0; i < 3; ++i) REQUIRE(qp.post_recv(i, {}) == 0);
+  REQUIRE(qp.to_error() == 0);
+  std::array<ibv_wc, 8> wcs{};
+  CHECK(ibv_poll_cq(cq.cq, 0, wcs.data()) == 0);
+  CHECK(ibv_poll_cq(cq.cq, 2, wcs.data()) == 2);
+  CHECK(ibv_poll_cq(cq.cq, 8, wcs.data()) == 1);
+  CHECK(ibv_poll_cq(cq.cq, 8, wcs.data()) == 0);
+  CHECK(ibv_poll_cq(cq.cq, -1, wcs.data()) < 0);
+}

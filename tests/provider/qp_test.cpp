@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+// Goal: queue pairs are made, changed, asked and destroyed as ibv_create_qp(3), ibv_modify_qp(3) and ibv_query_qp(3)
+// say. What their packets do has its own tests (tests/wire).
+// Method: the public verbs API.
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <set>
+
+#include "tests/provider/verbs_pair.h"
+
+using namespace nicless::test;
+
+TEST_CASE("a queue pair beyond the device's limits, or of another type, is refused", "[qp]") {
+  Device device;
+  const Cq cq(device);
+  ibv_qp_init_attr attr = rc_attr(cq.cq, cq.cq);
+  int expected = EINVAL;
+  SECTION("send queue") {
+    attr.cap.max_send_wr = 1 << 20;
+  }
+  SECTION("receive queue") {
+    attr.cap.max_recv_wr = 1 << 20;
+  }
+  SECTION("send list") {
+    attr.cap.max_send_sge = 33;
+  }
+  SECTION("receive list") {
+    attr.cap.max_recv_sge = 33;
+  }
+  SECTION("inline data") {
+    attr.cap.max_inline_data = 4096;
+  }
+  SECTION("no CQ") {
+    attr.recv_cq = nullptr;
+  }
+  SECTION("no such type") {
+    attr.qp_type = static_cast<ibv_qp_type>(77);
+  }
+  SECTION("a type that is known and not ours") {
+    attr.qp_type = IBV_QPT_RAW_PACKET;
+    expected = EOPNOTSUPP;
+  }
+  errno = 0;
+  CHECK(ibv_create_qp(device.pd, &attr) == nullptr);
+  CHECK(errno == expected);
+}
+
+TEST_CASE("objects of two contexts do not make a queue pair", "[qp]") {
+  Device device;
+  Device other;
+  const Cq cq(device);
+  const Cq other_cq(other);
+  ibv_qp_init_attr attr = rc_attr(cq.cq, other_cq.cq);
+  CHECK(ibv_create_qp(device.pd, &attr) == nullptr);
+  CHECK(errno == EINVAL);
+}
+
+TEST_CASE("300 queue pairs have 300 numbers, on more than one port, and their ports are closed with them", "[qp]") {
+  Device device;
+  const Cq cq(device);
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::unique_ptr<Qp>> qps;
+    std::set<std::uint32_t> numbers;
+    std::set<std::uint32_t> ports;
+    for (int i = 0; i < 300; ++i) {
+      qps.push_back(std::make_unique<Qp>(device, rc_attr(cq.cq, cq.cq)));
+      numbers.insert(qps.back()->qp->qp_num);
+      ports.insert(qps.back()->qp->qp_num >> 8);
+    }
+    CHECK(numbers.size() == 300);
+    CHECK(ports.size() == 2);
+  }
+}
+
+TEST_CASE("the states in order, and what query gives back on the way", "[qp]") {
+  Device device;
+  const Cq cq(device);
+  Qp qp(device, rc_attr(cq.cq, cq.cq));
+  ibv_gid gid{};
+  REQUIRE(ibv_query_gid(device.context, 1, 0, &gid) == 0);
+  CHECK(qp.qp->state == IBV_QPS_RESET);
+  CHECK(qp.to_rts() == EINVAL);
+  REQUIRE(qp.to_init() == 0);
+  CHECK(qp.qp->state == IBV_QPS_INIT);
+  REQUIRE(qp.to_rtr(0x123456, gid) == 0);
+  REQUIRE(qp.to_rts() == 0);
+  CHECK(qp.qp->state == IBV_QPS_RTS);
+
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  REQUIRE(ibv_query_qp(qp.qp, &attr, IBV_QP_STATE, &init) == 0);
+  CHECK(attr.qp_state == IBV_QPS_RTS);
+  CHECK(attr.cur_qp_state == IBV_QPS_RTS);
+  CHECK(attr.path_mtu == IBV_MTU_1024);
+  CHECK(attr.dest_qp_num == 0x123456);
+  CHECK(attr.rq_psn == 0xfffff0);
+  CHECK(attr.sq_psn == 0xfffff0);
+  CHECK(attr.timeout == 14);
+  CHECK(attr.retry_cnt == 7);
+  CHECK(attr.rnr_retry == 7);
+  CHECK(attr.min_rnr_timer == 1);
+  CHECK(attr.max_rd_atomic == 4);
+  CHECK(attr.max_dest_rd_atomic == 4);
+  CHECK(attr.port_num == 1);
+  CHECK(attr.qp_access_flags == (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE));
+  CHECK(attr.ah_attr.is_global == 1);
+  CHECK(std::memcmp(attr.ah_attr.grh.dgid.raw, gid.raw, sizeof gid.raw) == 0);
+  CHECK(attr.cap.max_send_wr >= 64);
+  CHECK(attr.cap.max_inline_data >= 128);
+  CHECK(init.qp_type == IBV_QPT_RC);
+  CHECK(init.send_cq == cq.cq);
+
+  REQUIRE(qp.to_error() == 0);
+  REQUIRE(ibv_query_qp(qp.qp, &attr, IBV_QP_STATE, &init) == 0);
+  CHECK(attr.qp_state == IBV_QPS_ERR);
+}
+
+TEST_CASE("an address that the device does not have is refused at RTR, with the state unchanged", "[qp]") {
+  Device device;
+  const Cq cq(device);
+  Qp qp(device, rc_attr(cq.cq, cq.cq));
+  REQUIRE(qp.to_init() == 0);
+  ibv_gid gid{};
+  REQUIRE(ibv_query_gid(device.context, 1, 0, &gid) == 0);
+  CHECK(qp.to_rtr(1, gid, 63) == EINVAL);
+  CHECK(qp.qp->state == IBV_QPS_INIT);
+  CHECK(qp.to_rtr(1, gid) == 0);
+}
+
+TEST_CASE("ibv_create_qp_ex needs a PD and takes nothing it does not know", "[qp]") {
+  Device device;
+  const Cq cq(device);
+  ibv_qp_init_attr_ex attr{};
+  attr.send_cq = attr.recv_cq = cq.cq;
+  attr.cap = {16, 16, 1, 1, 0};
+  attr.qp_type = IBV_QPT_RC;
+  CHECK(ibv_create_qp_ex(device.context, &attr) == nullptr);
+  CHECK(errno == EINVAL);
+  attr.pd = device.pd;
+  attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_RX_HASH;
+  CHECK(ibv_create_qp_ex(device.context, &attr) == nullptr);
+  CHECK(errno == EOPNOTSUPP);
+  attr.comp_mask = IBV_QP_INIT_ATTR_PD;
+  ibv_qp* const qp = ibv_create_qp_ex(device.context, &attr);
+  REQUIRE(qp != nullptr);
+  CHECK(ibv_destroy_qp(qp) == 0);
+}
+
+TEST_CASE("an address handle needs an address of this device", "[ah]") {
+  Device device;
+  ibv_ah_attr attr{};
+  attr.port_num = 1;
+  CHECK(ibv_create_ah(device.pd, &attr) == nullptr);  // no GRH
+  CHECK(errno == EINVAL);
+  attr.is_global = 1;
+  REQUIRE(ibv_query_gid(device.context, 1, 0, &attr.grh.dgid) == 0);
+  ibv_ah* const ah = ibv_create_ah(device.pd, &attr);
+  REQUIRE(ah != nullptr);
+  CHECK(ibv_dealloc_pd(device.pd) == EBUSY);
+  CHECK(ibv_destroy_ah(ah) == 0);
+}

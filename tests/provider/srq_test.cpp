@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+// Goal: shared receive queues keep the promises of ibv_create_srq(3) and ibv_modify_srq(3).
+// Method: the public verbs API; messages between two queue pairs of this process.
+#include <catch2/catch.hpp>
+#include <cerrno>
+
+#include "tests/provider/verbs_pair.h"
+
+using namespace nicless::test;
+
+namespace {
+
+struct Srq {
+  Srq(Device& device, std::uint32_t depth) {
+    ibv_srq_init_attr attr{nullptr, {depth, 2, 0}};
+    srq = ibv_create_srq(device.pd, &attr);
+    REQUIRE(srq != nullptr);
+  }
+  ~Srq() { CHECK(ibv_destroy_srq(srq) == 0); }
+  Srq(const Srq&) = delete;
+  Srq& operator=(const Srq&) = delete;
+  int post(std::uint64_t wr_id, ibv_sge sge) {
+    ibv_recv_wr wr{};
+    wr.wr_id = wr_id;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    ibv_recv_wr* bad = nullptr;
+    return ibv_post_srq_recv(srq, &wr, &bad);
+  }
+  ibv_srq* srq = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("an SRQ tells its size, takes a limit, and refuses what it cannot do", "[srq]") {
+  Device device;
+  const Srq srq(device, 8);
+  ibv_srq_attr attr{};
+  REQUIRE(ibv_query_srq(srq.srq, &attr) == 0);
+  CHECK(attr.max_wr == 8);
+  CHECK(attr.max_sge == 2);
+  attr.srq_limit = 3;
+  CHECK(ibv_modify_srq(srq.srq, &attr, IBV_SRQ_LIMIT) == 0);
+  REQUIRE(ibv_query_srq(srq.srq, &attr) == 0);
+  CHECK(attr.srq_limit == 3);
+  attr.srq_limit = 9;
+  CHECK(ibv_modify_srq(srq.srq, &attr, IBV_SRQ_LIMIT) == EINVAL);
+  CHECK(ibv_modify_srq(srq.srq, &attr, 1 << 7) == EINVAL);
+}
+
+TEST_CASE("an SRQ is busy while a queue pair receives from it, which itself takes no receives", "[srq]") {
+  Device device;
+  Cq cq(device);
+  Srq srq(device, 8);
+  ibv_qp_init_attr attr = rc_attr(cq.cq, cq.cq);
+  attr.srq = srq.srq;
+  Qp qp(device, attr);
+  CHECK(ibv_destroy_srq(srq.srq) == EBUSY);
+  REQUIRE(qp.to_init() == 0);
+  CHECK(qp.post_recv(1, {}) == EINVAL);
+}
+
+TEST_CASE("messages of two queue pairs take lists of one SRQ; the completion names the queue pair", "[srq]") {
+  Device device;
+  Cq send_cq(device);
+  Cq recv_cq(device);
+  Srq srq(device, 8);
+  Memory memory(device, 4096);
+  ibv_qp_init_attr attr = rc_attr(recv_cq.cq, recv_cq.cq);
+  attr.srq = srq.srq;
+  Qp target_a(device, attr);
+  Qp target_b(device, attr);
+  Qp source_a(device, rc_attr(send_cq.cq, send_cq.cq));
+  Qp source_b(device, rc_attr(send_cq.cq, send_cq.cq));
+  source_a.connect(target_a);
+  source_b.connect(target_b);
+  target_a.connect(source_a);
+  target_b.connect(source_b);
+  REQUIRE(srq.post(10, memory.sge(1024, 100)) == 0);
+  REQUIRE(srq.post(11, memory.sge(2048, 100)) == 0);
+
+  REQUIRE(source_b.post_send(1, {memory.sge(0, 50)}) == 0);
+  CHECK(send_cq.take().status == IBV_WC_SUCCESS);
+  REQUIRE(source_a.post_send(2, {memory.sge(0, 60)}) == 0);
+  CHECK(send_cq.take().status == IBV_WC_SUCCESS);
+
+  const ibv_wc first = recv_cq.take();
+  CHECK(first.wr_id == 10);
+  CHECK(first.qp_num == target_b.qp->qp_num);
+  CHECK(first.byte_len == 50);
+  const ibv_wc second = recv_cq.take();
+  CHECK(second.wr_id == 11);
+  CHECK(second.qp_num == target_a.qp->qp_num);
+  CHECK(second.byte_len == 60);
+}
+
+TEST_CASE("taking an SRQ below its limit raises one event", "[srq][async]") {
+  Device device;
+  Cq cq(device);
+  Srq srq(device, 8);
+  Memory memory(device, 4096);
+  ibv_qp_init_attr with_srq = rc_attr(cq.cq, cq.cq);
+  with_srq.srq = srq.srq;
+  Qp target(device, with_srq);
+  Qp source(device, rc_attr(cq.cq, cq.cq));
+  source.connect(target);
+  target.connect(source);
+  for (std::uint64_t i = 0; i < 2; ++i) REQUIRE(srq.post(i, memory.sge(1024, 100)) == 0);
+  ibv_srq_attr attr{0, 0, 2};
+  REQUIRE(ibv_modify_srq(srq.srq, &attr, IBV_SRQ_LIMIT) == 0);
+
+  REQUIRE(source.post_send(1, {memory.sge(0, 8)}) == 0);
+  cq.take();
+  cq.take();
+
+  ibv_async_event event;
+  do {  // the first message also says that the communication is established
+    REQUIRE(ibv_get_async_event(device.context, &event) == 0);
+    ibv_ack_async_event(&event);
+  } while (event.event_type == IBV_EVENT_COMM_EST);
+  CHECK(event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED);
+  CHECK(event.element.srq == srq.srq);
+}
