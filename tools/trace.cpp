@@ -13,9 +13,14 @@
 #include "wire/packet/icrc.h"
 #include "wire/packet/print.h"
 
-using namespace nicless::wire;
-
 namespace {
+
+using nicless::wire::CapturedDatagram;
+using nicless::wire::CapturedFrame;
+using nicless::wire::CaptureDirection;
+using nicless::wire::CaptureReader;
+using nicless::wire::check_icrc;
+using nicless::wire::IcrcCheck;
 
 constexpr const char* kUsage =
     "usage: nicless trace FILE\n"
