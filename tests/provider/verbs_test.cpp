@@ -40,11 +40,10 @@ nicless_verbs_context* whole(ibv_context* context) {
 TEST_CASE("every slot of a context holds a function", "[provider][ops]") {
   const Context context = open_first();
   const auto* slots = reinterpret_cast<void* const*>(whole(context.get()));
-  constexpr std::size_t kPriv = offsetof(nicless_verbs_context, since_44.priv) / sizeof(void*);
   constexpr std::size_t kEnd = offsetof(nicless_verbs_context, since_44._ABI_placeholder3) / sizeof(void*);
   for (std::size_t i = 0; i < kEnd; ++i) {
     INFO("slot " << i);
-    CHECK((slots[i] != nullptr) == (i != kPriv));
+    CHECK(slots[i] != nullptr);  // one of them is the library's own pointer, priv, which no program reads
   }
   const auto* basic = reinterpret_cast<void* const*>(&context->ops);
   for (std::size_t i = 0; i < sizeof context->ops / sizeof(void*); ++i) {
