@@ -335,6 +335,24 @@ TEST_CASE("a lost response makes the requester ask for the rest of the read", "[
   CHECK(s.is_at_rest());
 }
 
+TEST_CASE("going back makes no more reads of the same, so that the responder still knows them all", "[rc][script]") {
+  // Two reads are under way, as many as the responder remembers. After the timeout the window is shorter than the first
+  // one, which is asked for whole all the same: cut in two, it would push the other out of the responder's memory.
+  Script s({.path_mtu = 256, .max_rd_atomic = 2, .max_dest_rd_atomic = 2});
+  s.post(SendOpcode::Read, 1, 3000);
+  s.post(SendOpcode::Read, 2, 100);
+  s.post(SendOpcode::Read, 3, 100);
+  const Packets requests = s.take(s.a);
+  REQUIRE(requests.size() == 2);
+  for (int i = 0; i < 3; ++i) {
+    s.expire(s.a);
+    CHECK(s.take(s.a) == Packets{requests[0]});
+  }
+  s.give_all(s.b, requests);  // late, not lost
+  s.carry_all();
+  CHECK(s.a.poll_send() == Wcs{read_ok(1, 3000), read_ok(2, 100), read_ok(3, 100)});
+}
+
 TEST_CASE("an ACK beyond an unanswered read does not complete it", "[rc][script]") {
   Script s;
   s.post(SendOpcode::Read, 1, 100);

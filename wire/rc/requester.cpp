@@ -34,8 +34,7 @@ void Requester::start() {
   position_ = {first_seq, 0};
   window_ = Window(attributes_.path_mtu);
   read_ends_.clear();
-  reads_under_way_.clear();
-  reads_under_way_.reserve(std::max<std::size_t>(attributes_.max_rd_atomic, 1));
+  read_ends_.reserve(std::max<std::size_t>(attributes_.max_rd_atomic, 1));
   outbound_.reset();
   read_cursor_seq_.reset();
   local_failure_seq_.reset();
@@ -65,7 +64,7 @@ bool Requester::begin_next(bool may_begin) {
   if (!may_begin) return false;
   const Wqe& wqe = queue.at(position_.seq);
   // A fenced request waits for the reads and atomics before it. IBTA 10.8.3.3.
-  if (wqe.fence && !reads_under_way_.empty()) return false;
+  if (wqe.fence && !read_ends_.empty()) return false;
   if (fails_locally(wqe)) return false;
   outstanding_.begin(packets_for(wqe.length, attributes_.path_mtu), is_read(wqe));
   return true;
@@ -89,8 +88,7 @@ void Requester::fail_later(const Wqe& wqe, const queue::SgFault& fault) {
 bool Requester::may_send_packet() const {
   const Wqe& wqe = parts_.send_queue->at(position_.seq);
   if (!is_read(wqe)) return in_flight() < window_.packets();
-  if (reads_under_way_.size() >= std::max<std::size_t>(attributes_.max_rd_atomic, 1)) return false;
-  return read_packets_allowed(read_packets_wanted()) > 0;
+  return next_read_packets() > 0;
 }
 
 bool Requester::build_packet(queue::Instant now, OutDatagram& out) {
@@ -112,11 +110,18 @@ bool Requester::build_message_packet(const Wqe& wqe, OutDatagram& out) {
   return true;
 }
 
-// What is left of the read, up to where an earlier request for it ended.
-std::uint64_t Requester::read_packets_wanted() const {
-  const std::uint64_t remaining = outstanding_.at(position_.seq).packets - position_.packet;
+// How many packets the next read request asks for; 0 when it has to wait.
+std::uint64_t Requester::next_read_packets() const {
+  const bool may_add = read_ends_.size() < std::max<std::size_t>(attributes_.max_rd_atomic, 1);
   const auto end = std::upper_bound(read_ends_.begin(), read_ends_.end(), next_psn_);
-  return end == read_ends_.end() ? remaining : std::min(remaining, *end - next_psn_);
+  if (end == read_ends_.end()) {
+    return may_add ? read_packets_allowed(outstanding_.at(position_.seq).packets - position_.packet) : 0;
+  }
+  // Once more: up to where it ended the first time, in smaller pieces only while the responder can remember more.
+  const std::uint64_t wanted = *end - next_psn_;
+  const std::uint64_t allowed = read_packets_allowed(wanted);
+  if (allowed == wanted || may_add) return allowed;
+  return in_flight() == 0 ? wanted : 0;
 }
 
 // A long read is asked for in pieces, so that its responses never exceed the window: each piece is a read request of
@@ -133,7 +138,7 @@ std::uint64_t Requester::read_packets_allowed(std::uint64_t remaining) const {
 bool Requester::build_read_request(const Wqe& wqe, OutDatagram& out) {
   const std::uint64_t mtu = attributes_.path_mtu;
   const std::uint64_t offset = position_.packet * mtu;
-  const std::uint64_t packets = read_packets_allowed(read_packets_wanted());
+  const std::uint64_t packets = next_read_packets();
   const std::uint64_t length = std::min(packets * mtu, wqe.length - offset);
   begin_datagram(attributes_, out);
   Headers headers = headers_for(attributes_, Op::ReadRequest, numbers(true));
@@ -141,7 +146,6 @@ bool Requester::build_read_request(const Wqe& wqe, OutDatagram& out) {
   finish_headers(headers, out);
   next_psn_ += packets;
   ack_asked_psn_ = next_psn_;
-  reads_under_way_.push_back(next_psn_);
   const auto place = std::lower_bound(read_ends_.begin(), read_ends_.end(), next_psn_);
   if (place == read_ends_.end() || *place != next_psn_) read_ends_.insert(place, next_psn_);
   return true;

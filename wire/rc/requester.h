@@ -43,7 +43,7 @@ class Requester {
   bool build_packet(queue::Instant now, OutDatagram& out);
   bool build_message_packet(const queue::Wqe& wqe, OutDatagram& out);
   bool build_read_request(const queue::Wqe& wqe, OutDatagram& out);
-  std::uint64_t read_packets_wanted() const;
+  std::uint64_t next_read_packets() const;
   std::uint64_t read_packets_allowed(std::uint64_t remaining) const;
   bool fails_locally(const queue::Wqe& wqe);
   void fail_later(const queue::Wqe& wqe, const queue::SgFault& fault);
@@ -82,10 +82,9 @@ class Requester {
   std::uint64_t ack_asked_psn_ = 0;  // one past the last packet that asked for an acknowledgement
   Outstanding::Position position_;   // of next_psn_
 
-  // Read requests and atomics under way, at most max_rd_atomic: the end of each one's PSNs, oldest first.
-  std::vector<std::uint64_t> reads_under_way_;
-  // Where read requests ended that were ever sent and are not answered yet, in order. A responder takes a duplicate
-  // only within the request it saw first, so a read that is asked for again is cut at the same places.
+  // Where read requests (and atomics) end that were ever sent and are not answered yet, in order: at most
+  // max_rd_atomic, going back does not make them fewer. The responder remembers as many, each as it saw it first, and
+  // takes a duplicate only within one of them; so a read that is asked for again is cut at the same places.
   std::vector<std::uint64_t> read_ends_;
 
   Outbound outbound_;

@@ -145,9 +145,8 @@ bool Requester::advance_to(queue::Instant now, std::uint64_t psn) {
 }
 
 void Requester::forget_answered_reads() {
-  for (auto* ends : {&reads_under_way_, &read_ends_}) {
-    ends->erase(ends->begin(), std::upper_bound(ends->begin(), ends->end(), acked_psn_));
-  }
+  const auto first_open = std::upper_bound(read_ends_.begin(), read_ends_.end(), acked_psn_);
+  read_ends_.erase(read_ends_.begin(), first_open);
 }
 
 // Sending goes on at `psn` (not below acked_psn_). Reads whose responses were under way are asked for again from there.
@@ -156,7 +155,6 @@ void Requester::rewind(std::uint64_t psn) {
   next_psn_ = psn;
   ack_asked_psn_ = psn;
   position_ = outstanding_.find(parts_.send_queue->retired(), psn);
-  reads_under_way_.clear();
 }
 
 // One lost packet is reported by every packet behind it: the same gap is answered once, and again only when the resend
