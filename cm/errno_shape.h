@@ -16,8 +16,10 @@ namespace nicless::cm {
 // Says why once ("rdma_bind_addr: EADDRINUSE, ..."), sets errno.
 void fail(const char* call, const queue::Error& error);
 
+// For calls that wait for an event: not noexcept, as a program may cancel a thread that waits, and cancelling unwinds
+// through these frames.
 template <typename Body>
-auto guarded(const char* call, Body&& body) noexcept -> decltype(body()) {
+auto guarded_cancellable(const char* call, Body&& body) -> decltype(body()) {
   const int before = errno;
   try {
     auto result = body();
@@ -33,10 +35,20 @@ auto guarded(const char* call, Body&& body) noexcept -> decltype(body()) {
   }
 }
 
+template <typename Body>
+auto guarded(const char* call, Body&& body) noexcept -> decltype(body()) {
+  return guarded_cancellable(call, std::forward<Body>(body));
+}
+
 // int rdma_*: 0, or -1 and errno.
 template <typename Body>
 int to_int(const char* call, Body&& body) noexcept {
   return guarded(call, std::forward<Body>(body)) ? 0 : -1;
+}
+
+template <typename Body>
+int to_int_cancellable(const char* call, Body&& body) {
+  return guarded_cancellable(call, std::forward<Body>(body)) ? 0 : -1;
 }
 
 // A pointer, or NULL and errno.

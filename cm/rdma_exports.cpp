@@ -46,7 +46,7 @@ void rdma_destroy_event_channel(rdma_event_channel* channel) {
 }
 
 int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
-  return to_int("rdma_get_cm_event", [&]() -> Result<void> {
+  return to_int_cancellable("rdma_get_cm_event", [&]() -> Result<void> {
     if (auto ok = check_pointer(channel, "channel"); !ok) return ok;
     if (auto ok = check_pointer(event, "event"); !ok) return ok;
     return hand_out(event, fetch_event(channel_of(channel)));

@@ -11,13 +11,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <csignal>
-#include <fstream>
-#include <string>
-#include <thread>
 
 #include "tests/queue/print.h"
+#include "tests/support/asleep.h"
 
 namespace nicless::queue {
 namespace {
@@ -29,21 +28,13 @@ bool is_readable(int fd) {
   return ::poll(&p, 1, 0) == 1;
 }
 
-bool sleeps(pid_t tid) {
-  std::ifstream stat("/proc/self/task/" + std::to_string(tid) + "/stat");
-  std::string line;
-  std::getline(stat, line);
-  const auto end_of_name = line.rfind(')');
-  return end_of_name != std::string::npos && line.size() > end_of_name + 2 && line[end_of_name + 2] == 'S';
-}
-
 // A thread in wait(), and what came of it.
 class Waiter {
  public:
   explicit Waiter(Ints& list) : list_(list) { pthread_create(&thread_, nullptr, run, this); }
 
   void until_asleep() {
-    while (tid_.load() == 0 || !sleeps(tid_.load())) sched_yield();
+    while (tid_.load() == 0 || !tests::is_asleep(tid_.load())) sched_yield();
   }
   void signal(int number) { pthread_kill(thread_, number); }
   void cancel() { pthread_cancel(thread_); }
