@@ -41,6 +41,18 @@ enum class SendOpcode : std::uint8_t {
   SendInv = 9,
 };
 
+// Where a datagram goes, copied from the address handle and the work request when it is posted, so that the handle may
+// be destroyed at once. GIDs are 16 bytes in network order.
+struct DatagramAddress {
+  std::array<std::byte, 16> local_gid{};
+  std::array<std::byte, 16> remote_gid{};
+  std::uint8_t traffic_class = 0;
+  std::uint8_t hop_limit = 64;
+  Qpn remote_qpn{};
+  std::uint32_t remote_qkey = 0;
+  friend bool operator==(const DatagramAddress&, const DatagramAddress&) = default;
+};
+
 // A send work request. In a SendQueue the spans point into the queue's own storage; in the argument of
 // SendQueue::post they point at the caller's.
 struct Wqe {
@@ -55,6 +67,7 @@ struct Wqe {
   RKey rkey{};
   std::uint64_t compare_add = 0;  // atomics
   std::uint64_t swap = 0;
+  DatagramAddress datagram;  // of an unreliable datagram
   std::span<const Sge> sges{};
   std::span<const std::byte> inline_data{};
   std::uint64_t length = 0;  // bytes of the whole message

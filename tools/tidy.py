@@ -28,13 +28,14 @@ LAYERS = {
     "wire/addressing.h": 2,
     "wire/qp/": 3,
     "wire/rc/": 4,
+    "wire/uc/": 4,
     "wire/ud/": 4,
     "wire/": 5,
     "wire/io/": 6,
     "provider/": 7,
     "cm/": 8,
 }
-SIBLINGS = ("wire/rc/", "wire/ud/")  # of one rank, and blind to each other
+SIBLINGS = ("wire/rc/", "wire/uc/", "wire/ud/")  # of one rank, and blind to each other
 PACKET_SEES = {"queue/types.h", "queue/result.h", "queue/check.h"}
 # cm/ is another library than the engine's: beside its own files it sees what is pure, and the private C interface.
 CM_SEES = ("cm/", "wire/packet/", "queue/types.h", "queue/event_list.h", "queue/result.h", "queue/check.h", "queue/mutex.h", "queue/rng.h",

@@ -103,6 +103,8 @@ bool Engine::next_of_ready(queue::Instant now, OutDatagram& out) {
     Slot& slot = slots_[index];
     if (burst_ < kBurstMax && slot.queue_pair != nullptr && slot.queue_pair->next_datagram(now, out)) {
       ++burst_;
+      if (!slot.has_sent) sent_.push_back(index);
+      slot.has_sent = true;
       return true;
     }
     ready_.pop_front();
@@ -119,6 +121,14 @@ std::optional<queue::Instant> Engine::next_deadline() const {
     deadline = queue::earliest(deadline, slots_[index].queue_pair->next_deadline());
   }
   return deadline;
+}
+
+void Engine::on_sent() {
+  for (const std::uint8_t index : sent_) {
+    slots_[index].has_sent = false;
+    if (slots_[index].queue_pair != nullptr) slots_[index].queue_pair->on_sent();
+  }
+  sent_.clear();
 }
 
 Engine::Slot* Engine::find(queue::Qpn qpn) {

@@ -66,11 +66,15 @@ class Engine {
   // most kBurstMax of them before it is the turn of another.
   bool next_datagram(queue::Instant now, OutDatagram& out);
   std::optional<queue::Instant> next_deadline() const;
+  // What next_datagram gave out since the last call has left (or was lost on its way out): the program may have the
+  // memory back. Called after each batch, before the lock is released.
+  void on_sent();
 
  private:
   struct Slot {
     QueuePair* queue_pair = nullptr;
     bool is_ready = false;  // stands in ready_
+    bool has_sent = false;  // stands in sent_
   };
   Slot* find(queue::Qpn qpn);
   bool next_of_ready(queue::Instant now, OutDatagram& out);
@@ -83,6 +87,7 @@ class Engine {
   std::deque<std::uint8_t> free_;   // taken from the front, given back at the end
   std::deque<std::uint8_t> ready_;  // may have something to send; served in turn
   std::uint32_t burst_ = 0;         // datagrams in a row from the front of ready_
+  std::vector<std::uint8_t> sent_;  // gave out datagrams since the last on_sent()
   Gsi gsi_;
   EngineCounters counters_;
 };

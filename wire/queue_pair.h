@@ -23,6 +23,8 @@ class QueuePair {
   // `out` point at registered memory: send them before the port's lock is released.
   virtual bool next_datagram(queue::Instant now, OutDatagram& out) = 0;
   virtual std::optional<queue::Instant> next_deadline() const = 0;
+  // All that next_datagram gave out has left: an unreliable transport completes its work requests now.
+  virtual void on_sent() {}
 };
 
 }  // namespace nicless::wire

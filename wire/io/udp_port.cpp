@@ -92,7 +92,10 @@ void UdpPort::send_due(queue::Instant now) {
   for (std::size_t sent = 0; sent < kDatagramsOutPerTurnMax; sent += SendBatch::kDatagramsMax) {
     fill(now);
     const bool is_last = !out_.is_full();
-    if (!out_.empty()) out_.send(socket_, now, trace_);
+    if (!out_.empty()) {
+      out_.send(socket_, now, trace_);
+      engine_.on_sent();
+    }
     is_cut_ = !is_last;
     if (is_last) return;
   }

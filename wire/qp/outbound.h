@@ -28,13 +28,13 @@ class Outbound {
   // The packet with this index in its message; a fault if the list may not be used, or no longer.
   std::optional<queue::SgFault> build(std::uint64_t seq, const queue::Wqe& wqe, std::uint64_t packet,
                                       const Numbers& numbers, OutDatagram& out);
+  // Only the bytes of a part of the message, into a datagram that has no payload yet.
+  std::optional<queue::SgFault> append_bytes(std::uint64_t seq, const queue::Wqe& wqe, std::uint64_t offset,
+                                             std::uint64_t length, OutDatagram& out);
   bool is_last(const queue::Wqe& wqe, std::uint64_t packet) const;
   void reset() { cursor_seq_.reset(); }
 
  private:
-  std::optional<queue::SgFault> append_bytes(std::uint64_t seq, const queue::Wqe& wqe, std::uint64_t offset,
-                                             std::uint64_t length, OutDatagram& out);
-
   const QpParts& parts_;
   const QpAttributes& attributes_;
   queue::SgCursor cursor_;  // over the list of work request cursor_seq_

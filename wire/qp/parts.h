@@ -26,7 +26,8 @@ struct QpParts {
   queue::CompletionQueue* recv_cq = nullptr;
   queue::MrTable* regions = nullptr;
   queue::AsyncEvents* async_events = nullptr;
-  void* handle = nullptr;  // the ibv_qp that events name
+  void* handle = nullptr;         // the ibv_qp that events name
+  std::uint16_t port_mtu = 4096;  // bytes: the largest datagram of an unreliable datagram queue pair
 };
 
 // Sentences about what went wrong, for whoever holds the port to log once its work is done.

@@ -137,6 +137,11 @@ void ProgramQueuePair::enter_error() {
   }
 }
 
+void ProgramQueuePair::enter_send_error() {
+  attributes_.state = QpState::Sqe;
+  parts_.send_queue->flush();
+}
+
 void ProgramQueuePair::note_established() {
   if (is_established_) return;
   is_established_ = true;
@@ -145,7 +150,7 @@ void ProgramQueuePair::note_established() {
 
 Result<void> ProgramQueuePair::check_post_send(const queue::Wqe& request) const {
   if (auto checked = check_opcode(request); !checked) return checked;
-  if (is_sending() || state() == QpState::Err) return {};
+  if (is_sending() || state() == QpState::Err || state() == QpState::Sqe) return {};
   return error(EINVAL, format("the queue pair is in %s; sends may be posted in RTS", to_string(state())));
 }
 
@@ -159,7 +164,7 @@ void ProgramQueuePair::on_recv_posted() {
 }
 
 void ProgramQueuePair::on_post(queue::Instant) {
-  if (state() == QpState::Err) parts_.send_queue->flush();
+  if (state() == QpState::Err || state() == QpState::Sqe) parts_.send_queue->flush();
   tell_if_drained();
 }
 

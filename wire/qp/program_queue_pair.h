@@ -26,6 +26,9 @@ class ProgramQueuePair : public QueuePair {
     std::uint64_t wrong_source = 0;   // from another address than the peer's
     std::uint64_t wrong_state = 0;    // the state takes none of this kind
     std::uint64_t wrong_service = 0;  // of another transport than the queue pair's
+    std::uint64_t wrong_qkey = 0;     // datagrams only
+    std::uint64_t no_receive = 0;     // unreliable transports: nothing was posted for the message
+    std::uint64_t lost_message = 0;   // unreliable connections: a packet of it was missing
     friend bool operator==(const Counters&, const Counters&) = default;
   };
 
@@ -66,6 +69,9 @@ class ProgramQueuePair : public QueuePair {
   bool is_sending() const { return state() == QpState::Rts || state() == QpState::Sqd; }
   bool is_receiving() const { return is_sending() || state() == QpState::Rtr || state() == QpState::Sqe; }
   void enter_error();
+  // An unreliable transport's own send failed: the send queue flushes and waits in SQE, receiving goes on.
+  // IBTA 10.3.1.5.
+  void enter_send_error();
   // IBV_EVENT_SQ_DRAINED, if SQD was entered with en_sqd_async_notify and nothing is under way any more.
   void tell_if_drained();
   virtual bool is_drained() const { return true; }

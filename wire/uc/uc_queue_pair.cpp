@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+#include "wire/uc/uc_queue_pair.h"
+
+#include <cerrno>
+
+#include "queue/format.h"
+
+namespace nicless::wire {
+
+using queue::WcStatus;
+
+namespace {
+
+Psn next(Psn psn) {
+  return Psn(psn.value() + 1);
+}
+
+}  // namespace
+
+UcQueuePair::UcQueuePair(const QpParts& parts)
+    : ProgramQueuePair(Service::Uc, parts),
+      inbound_(parts_, attributes_, reasons_),
+      outbound_(parts_, attributes_),
+      sends_(*parts.send_queue) {}
+
+QpAttributes UcQueuePair::attributes() const {
+  QpAttributes now = ProgramQueuePair::attributes();
+  if (is_sending()) now.sq_psn = next_psn_.value();
+  if (is_receiving()) now.rq_psn = expected_psn_.value();
+  return now;
+}
+
+queue::Result<void> UcQueuePair::check_opcode(const queue::Wqe& request) const {
+  using enum queue::SendOpcode;
+  switch (request.opcode) {
+    case Send:
+    case SendImm:
+    case Write:
+    case WriteImm:
+      return {};
+    default:
+      return queue::error(EINVAL, queue::format("opcode %u is not an operation of unreliable connections, which send "
+                                                "and write",
+                                                static_cast<unsigned>(request.opcode)));
+  }
+}
+
+void UcQueuePair::start_receiving() {
+  expected_psn_ = Psn(attributes_.rq_psn);
+  is_dropping_ = false;
+  inbound_.reset();
+}
+
+void UcQueuePair::start_sending() {
+  next_psn_ = Psn(attributes_.sq_psn);
+  sends_.start();
+  packet_ = 0;
+  outbound_.reset();
+}
+
+void UcQueuePair::forget() {
+  start_receiving();
+  start_sending();
+}
+
+bool UcQueuePair::next_datagram(queue::Instant, OutDatagram& out) {
+  if (state() != QpState::Rts && (state() != QpState::Sqd || packet_ == 0)) return false;
+  const queue::Wqe* wqe = sends_.next();
+  if (wqe == nullptr) return false;
+  const std::uint64_t seq = sends_.next_seq();
+  if (packet_seq_ != seq) packet_ = 0;  // the one before it was flushed half-way
+  packet_seq_ = seq;
+  if (const auto fault = outbound_.build(seq, *wqe, packet_, {Service::Uc, next_psn_, false}, out)) {
+    reasons_.add("send wr_id 0x%llx: %s; completes with LOC_PROT_ERR", static_cast<unsigned long long>(wqe->wr_id),
+                 describe(*fault).c_str());
+    if (sends_.fail(WcStatus::LocProtErr)) enter_send_error();
+    return false;
+  }
+  next_psn_ = next(next_psn_);
+  if (outbound_.is_last(*wqe, packet_++)) {
+    sends_.handed_out();
+    packet_ = 0;
+  }
+  return true;
+}
+
+void UcQueuePair::on_sent() {
+  if (sends_.on_sent()) enter_send_error();
+}
+
+void UcQueuePair::on_packet(queue::Instant, const PacketView& packet, const InDatagram& datagram) {
+  const OpcodeInfo* info = find_opcode(packet.headers.bth.opcode);
+  if (info == nullptr || info->service != Service::Uc) {
+    ++counters_.wrong_service;
+  } else if (!is_receiving()) {
+    ++counters_.wrong_state;
+  } else if (datagram.from.address != attributes_.path.remote) {
+    ++counters_.wrong_source;
+  } else {
+    note_established();
+    on_request(packet, *info);
+  }
+}
+
+// A packet out of sequence ends the message it would have been part of; one that begins a message is always welcome.
+// IBTA 9.8.2.2.
+void UcQueuePair::on_request(const PacketView& packet, const OpcodeInfo& info) {
+  const bool is_in_sequence = packet.headers.bth.psn == expected_psn_;
+  expected_psn_ = next(packet.headers.bth.psn);
+  if (inbound_.is_in_message() && (!is_in_sequence || info.starts_message())) {
+    ++counters_.lost_message;
+    inbound_.drop_message();
+  }
+  if (info.starts_message()) is_dropping_ = false;
+  if (is_dropping_ || !inbound_.is_well_formed(packet, info)) {
+    is_dropping_ = true;
+    return inbound_.drop_message();
+  }
+  const auto outcome = info.family == Family::Send ? inbound_.on_send(packet, info) : inbound_.on_write(packet, info);
+  using Kind = Inbound::Outcome::Kind;
+  switch (outcome.kind) {
+    case Kind::Placed:
+      return;
+    case Kind::NoReceive:
+      ++counters_.no_receive;
+      is_dropping_ = true;
+      return inbound_.drop_message();
+    case Kind::Refused:
+      is_dropping_ = true;
+      return inbound_.drop_message();
+    case Kind::FailedLocally:
+      return enter_error();
+  }
+}
+
+}  // namespace nicless::wire

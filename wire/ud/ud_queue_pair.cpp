@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+#include "wire/ud/ud_queue_pair.h"
+
+#include <cerrno>
+
+#include "queue/format.h"
+#include "wire/addressing.h"
+#include "wire/ud/grh.h"
+
+namespace nicless::wire {
+
+using queue::SendOpcode;
+using queue::WcStatus;
+
+namespace {
+
+// With the top bit set, the Q_Key of the work request gives way to the queue pair's own. IBTA 10.2.5.
+constexpr std::uint32_t kOwnQkeyBit = 0x80000000;
+
+Gid gid_of(const std::array<std::byte, 16>& bytes) {
+  return Gid{bytes};
+}
+
+}  // namespace
+
+UdQueuePair::UdQueuePair(const QpParts& parts)
+    : ProgramQueuePair(Service::Ud, parts), outbound_(parts_, attributes_), sends_(*parts.send_queue) {}
+
+QpAttributes UdQueuePair::attributes() const {
+  QpAttributes now = ProgramQueuePair::attributes();
+  if (is_sending()) now.sq_psn = next_psn_ & Psn::kMask;
+  return now;
+}
+
+queue::Result<void> UdQueuePair::check_opcode(const queue::Wqe& request) const {
+  if (request.opcode == SendOpcode::Send || request.opcode == SendOpcode::SendImm) return {};
+  return queue::error(EINVAL, queue::format("opcode %u is not an operation of unreliable datagrams, which only send",
+                                            static_cast<unsigned>(request.opcode)));
+}
+
+void UdQueuePair::start_sending() {
+  next_psn_ = attributes_.sq_psn;
+  sends_.start();
+  outbound_.reset();
+}
+
+bool UdQueuePair::next_datagram(queue::Instant, OutDatagram& out) {
+  if (state() != QpState::Rts) return false;
+  const queue::Wqe* next = sends_.next();
+  if (next == nullptr) return false;
+  const queue::Wqe& wqe = *next;
+  if (wqe.length > parts_.port_mtu) {
+    reasons_.add("send wr_id 0x%llx: a datagram of %llu bytes does not fit the MTU of %u",
+                 static_cast<unsigned long long>(wqe.wr_id), static_cast<unsigned long long>(wqe.length),
+                 unsigned{parts_.port_mtu});
+    fail_send(WcStatus::LocLenErr);
+    return false;
+  }
+  out.span_count = 0;
+  out.payload_bytes = 0;
+  if (const auto fault = outbound_.append_bytes(sends_.next_seq(), wqe, 0, wqe.length, out)) {
+    reasons_.add("send wr_id 0x%llx: %s; completes with LOC_PROT_ERR", static_cast<unsigned long long>(wqe.wr_id),
+                 describe(*fault).c_str());
+    fail_send(WcStatus::LocProtErr);
+    return false;
+  }
+  build_headers(wqe, out);
+  sends_.handed_out();
+  return true;
+}
+
+void UdQueuePair::build_headers(const queue::Wqe& wqe, OutDatagram& out) {
+  const queue::DatagramAddress& to = wqe.datagram;
+  out.from = Endpoint{gid_of(to.local_gid), 0};
+  out.to = Addressing::destination(gid_of(to.remote_gid), to.remote_qpn);
+  out.ip = IpOptions{to.traffic_class, to.hop_limit};
+  Headers headers;
+  const Op op = wqe.opcode == SendOpcode::SendImm ? Op::SendOnlyImm : Op::SendOnly;
+  headers.bth.opcode = opcode_of(Service::Ud, op);
+  headers.bth.solicited = wqe.solicited;
+  headers.bth.dest_qp = to.remote_qpn;
+  headers.bth.psn = Psn(next_psn_++);
+  headers.deth.qkey = (to.remote_qkey & kOwnQkeyBit) ? attributes_.qkey : to.remote_qkey;
+  headers.deth.src_qp = parts_.qpn;
+  headers.imm.network_order = wqe.imm_or_key;
+  finish_headers(headers, out);
+}
+
+void UdQueuePair::fail_send(WcStatus status) {
+  if (sends_.fail(status)) enter_send_error();
+}
+
+void UdQueuePair::on_sent() {
+  if (sends_.on_sent()) enter_send_error();
+}
+
+void UdQueuePair::on_packet(queue::Instant, const PacketView& packet, const InDatagram& datagram) {
+  const OpcodeInfo* info = find_opcode(packet.headers.bth.opcode);
+  if (info == nullptr || info->service != Service::Ud) {
+    ++counters_.wrong_service;
+  } else if (!is_receiving()) {
+    ++counters_.wrong_state;
+  } else if (packet.headers.deth.qkey != attributes_.qkey) {
+    ++counters_.wrong_qkey;
+  } else if (!parts_.receives->take(receive_)) {
+    ++counters_.no_receive;
+  } else {
+    receive(packet, *info, datagram);
+  }
+}
+
+// The first 40 bytes of the list are the GRH's, whatever it says; the payload stands behind. ibv_create_qp(3), UD.
+void UdQueuePair::receive(const PacketView& packet, const OpcodeInfo& info, const InDatagram& datagram) {
+  queue::Completion completion;
+  completion.wr_id = receive_.wr_id;
+  completion.opcode = queue::WcOpcode::Recv;
+  completion.qp_num = parts_.qpn;
+  completion.credit = &parts_.receives->credit();
+  completion.credit_count = 1;
+
+  queue::SgCursor cursor;
+  static_cast<void>(cursor.resolve(*parts_.regions, parts_.pd, receive_.sges(), queue::kAccessLocalWrite));
+  const std::uint64_t bytes = kGrhBytes + packet.payload.size();
+  if (bytes > cursor.length()) {
+    reasons_.add("recv wr_id 0x%llx: a datagram of %zu bytes and the 40 of its GRH do not fit the %llu bytes posted",
+                 static_cast<unsigned long long>(receive_.wr_id), packet.payload.size(),
+                 static_cast<unsigned long long>(cursor.length()));
+    completion.status = WcStatus::LocLenErr;
+  } else if (bytes > cursor.usable_length()) {
+    reasons_.add("recv wr_id 0x%llx: %s; completes with LOC_PROT_ERR", static_cast<unsigned long long>(receive_.wr_id),
+                 describe(*cursor.fault()).c_str());
+    completion.status = WcStatus::LocProtErr;
+  }
+  if (completion.status != WcStatus::Success) {
+    parts_.recv_cq->push(completion);
+    return enter_error();
+  }
+  cursor.scatter(0, make_grh(datagram));
+  cursor.scatter(kGrhBytes, packet.payload);
+  completion.byte_len = static_cast<std::uint32_t>(bytes);
+  completion.src_qp = packet.headers.deth.src_qp;
+  completion.solicited = packet.headers.bth.solicited;
+  completion.imm_or_key = packet.headers.imm.network_order;
+  completion.flags = static_cast<std::uint8_t>(queue::kWcGrh | (info.has_imm ? queue::kWcWithImm : 0));
+  parts_.recv_cq->push(completion);
+}
+
+}  // namespace nicless::wire
