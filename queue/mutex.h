@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A mutex that clang's -Wthread-safety can check, and its scoped lock. The order in which locks may be taken stands in
-// docs/THREADS.md: registry -> port -> SRQ | RQ -> CQ -> channel; the MR table alone.
+// docs/THREADS.md: registry -> port -> SRQ | RQ -> CQ -> event list; the MR table is a leaf.
 #pragma once
 
 #include <mutex>
