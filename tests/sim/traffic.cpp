@@ -14,7 +14,6 @@ using queue::WcStatus;
 using std::chrono::microseconds;
 
 constexpr std::size_t kSharedBytes = 128 * 1024;
-constexpr std::size_t kPacketsMax = 6;     // path MTUs in the longest message
 constexpr std::size_t kSlackBytes = 2048;  // of a landing slot, for gaps and receives longer than the message
 constexpr std::size_t kGapMax = 16;        // bytes between the pieces of a list
 constexpr queue::Duration kRestLimit = std::chrono::seconds(3000);
@@ -69,19 +68,20 @@ TrafficConfig TrafficConfig::of(std::uint64_t seed) {
   config.requests_each_way = 20 + rng.below(80);
   config.late_receives = rng.chance(0.5) ? 0.8 : 0.0;
   if (rng.chance(0.25)) config.ending = static_cast<Ending>(1 + rng.below(3));
+  if (connection.path_mtu <= 1024 && rng.chance(0.25)) config.packets_max = 64;  // longer than the window
   return config;
 }
 
 std::string to_string(const TrafficConfig& config) {
   const auto& faults = config.pair.faults;
   const auto& connection = config.pair.connection;
-  return "mtu " + std::to_string(connection.path_mtu) + " timeout " + std::to_string(connection.timeout) + " rnr " +
-         std::to_string(connection.min_rnr_timer) + " rd " + std::to_string(connection.max_rd_atomic) + " loss " +
-         std::to_string(faults.loss) + " duplicate " + std::to_string(faults.duplicate) + " reorder " +
-         std::to_string(faults.reorder) + " corrupt " + std::to_string(faults.corrupt) + " queue " +
-         std::to_string(faults.queue_bytes) + " send depth " + std::to_string(config.pair.side.send_depth) +
-         " recv depth " + std::to_string(config.pair.side.recv_depth) + " ending " +
-         std::to_string(static_cast<int>(config.ending)) + " late " + std::to_string(config.late_receives);
+  return "mtu " + std::to_string(connection.path_mtu) + " packets " + std::to_string(config.packets_max) + " timeout " +
+         std::to_string(connection.timeout) + " rnr " + std::to_string(connection.min_rnr_timer) + " rd " +
+         std::to_string(connection.max_rd_atomic) + " loss " + std::to_string(faults.loss) + " duplicate " +
+         std::to_string(faults.duplicate) + " reorder " + std::to_string(faults.reorder) + " corrupt " +
+         std::to_string(faults.corrupt) + " queue " + std::to_string(faults.queue_bytes) + " send depth " +
+         std::to_string(config.pair.side.send_depth) + " recv depth " + std::to_string(config.pair.side.recv_depth) +
+         " ending " + std::to_string(static_cast<int>(config.ending)) + " late " + std::to_string(config.late_receives);
 }
 
 struct Traffic::End {
@@ -97,7 +97,7 @@ Traffic::Traffic(const TrafficConfig& config)
     : config_(config),
       rng_(config.pair.seed),
       pair_(config.pair),
-      message_bytes_max_(kPacketsMax * config.pair.connection.path_mtu),
+      message_bytes_max_(config.packets_max * config.pair.connection.path_mtu),
       slot_bytes_(message_bytes_max_ + kSlackBytes) {
   // Landing slots: one for each receive that can be outstanding, then one for each read.
   const std::size_t slots = config.pair.side.recv_depth + config.pair.side.send_depth;
@@ -159,15 +159,16 @@ Request Traffic::plan_request(std::size_t who, std::size_t) {
 
 std::size_t Traffic::random_length() {
   const std::size_t mtu = config_.pair.connection.path_mtu;
+  const auto packets_max = static_cast<std::uint32_t>(config_.packets_max);
   switch (rng_.below(8)) {
     case 0:
       return rng_.below(5);
     case 1:
       return mtu - 1 + rng_.below(3);
     case 2:
-      return mtu * (1 + rng_.below(kPacketsMax));
+      return mtu * (1 + rng_.below(packets_max));
     case 3:
-      return mtu * (1 + rng_.below(kPacketsMax - 1)) - 1 + rng_.below(3);
+      return mtu * (1 + rng_.below(packets_max - 1)) - 1 + rng_.below(3);
     case 4:
     case 5:
       return rng_.below(static_cast<std::uint32_t>(mtu));

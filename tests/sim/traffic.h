@@ -18,6 +18,7 @@ enum class Ending : std::uint8_t { Clean, BadLkey, BadRkey, TooLong };
 struct TrafficConfig {
   PairConfig pair;
   std::size_t requests_each_way = 60;
+  std::size_t packets_max = 6;    // path MTUs in the longest message
   double late_receives = 0;       // how often a program does something else than post the receive that is due
   Ending ending = Ending::Clean;  // how the requests of A end
   bool may_break = false;         // the network is so bad that retries may run out

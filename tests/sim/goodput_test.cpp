@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// Goal: a change of the retry or window rules shows its effect on throughput in review. Method: the virtual time that a
+// fixed amount of data takes over a 10 Gbit/s link with a default socket buffer, by loss and message size, compared
+// with goodput.snap to the last digit. A difference is a decision: NICLESS_UPDATE_SNAPSHOT=1 writes the file anew.
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "tests/sim/pair.h"
+
+namespace nicless::sim {
+namespace {
+
+using std::chrono::microseconds;
+
+constexpr std::size_t kTotalBytes = 8 * 1024 * 1024;
+constexpr std::size_t kMessagesMax = 4000;
+constexpr std::uint64_t kLinkBytesPerSecond = 1'250'000'000;
+constexpr std::size_t kSocketBufferBytes = 212'992;
+constexpr queue::Duration kLimit = std::chrono::seconds(3600);
+
+struct Measured {
+  std::uint64_t kilobytes_per_second = 0;
+  std::uint64_t datagrams = 0;
+};
+
+PairConfig config_for(double loss) {
+  PairConfig config;
+  config.faults.latency = microseconds(10);
+  config.faults.loss = loss;
+  config.faults.bytes_per_second = kLinkBytesPerSecond;
+  config.faults.queue_bytes = kSocketBufferBytes;
+  return config;
+}
+
+// The sender keeps its queue full, the receiver posts in time.
+Measured measure(queue::SendOpcode opcode, double loss, std::size_t message_bytes) {
+  Pair pair(config_for(loss));
+  Buffer here = pair.a.make_buffer(message_bytes);
+  Buffer there = pair.b.make_buffer(message_bytes);
+  const std::size_t messages = std::min(kMessagesMax, kTotalBytes / message_bytes);
+  const queue::Sge here_sge = here.sge(0, message_bytes);
+  const queue::Sge there_sge = there.sge(0, message_bytes);
+  queue::Wqe wqe{.opcode = opcode, .remote_addr = there.address(), .rkey = there.rkey(), .sges = {&here_sge, 1}};
+
+  const auto start = pair.world.now();
+  std::size_t posted = 0;
+  std::size_t completed = 0;
+  const auto turn = [&] {
+    while (pair.b.post_recv(0, {&there_sge, 1})) {
+    }
+    while (posted < messages && pair.send_from_a(wqe)) ++posted;
+    for (const Wc& wc : pair.a.poll_send()) {
+      if (wc.status != queue::WcStatus::Success) pair.world.fail("a message failed: " + to_string(wc));
+      ++completed;
+    }
+    pair.b.poll_recv();
+    return completed == messages;
+  };
+  pair.world.run_until(turn, kLimit);
+  const auto took = static_cast<std::uint64_t>((pair.world.now() - start).count());
+  return {messages * message_bytes * 1'000'000 / took, pair.world.datagrams_sent()};
+}
+
+std::string line(const char* name, queue::SendOpcode opcode, double loss, std::size_t message_bytes) {
+  const Measured measured = measure(opcode, loss, message_bytes);
+  char text[128];
+  std::snprintf(text, sizeof text, "%-5s  loss %4.1f%%  message %7zu  %8llu kB/s  %7llu datagrams\n", name, loss * 100,
+                message_bytes, static_cast<unsigned long long>(measured.kilobytes_per_second),
+                static_cast<unsigned long long>(measured.datagrams));
+  return text;
+}
+
+TEST_CASE("goodput by loss and message size is what the snapshot says", "[rc][goodput]") {
+  std::string table;
+  for (const double loss : {0.0, 0.001, 0.01, 0.05}) {
+    for (const std::size_t bytes : {64, 4096, 65536, 1048576}) {
+      table += line("send", queue::SendOpcode::Send, loss, bytes);
+    }
+    table += line("write", queue::SendOpcode::Write, loss, 65536);
+    table += line("read", queue::SendOpcode::Read, loss, 4096);
+    table += line("read", queue::SendOpcode::Read, loss, 1048576);
+  }
+  const std::string path = TEST_DATA_DIR "/sim/goodput.snap";
+  if (std::getenv("NICLESS_UPDATE_SNAPSHOT")) std::ofstream(path) << table;
+  std::ifstream file(path);
+  const std::string expected{std::istreambuf_iterator<char>(file), {}};
+  CHECK(table == expected);
+}
+
+}  // namespace
+}  // namespace nicless::sim
