@@ -54,7 +54,7 @@ void deadline_passed(void* self, std::uint64_t at_time) {
 std::uint64_t next_deadline(void* self) {
   Agent& agent = agent_of(self);
   Turn turn(agent);
-  const auto deadline = agent.connections.next_deadline();
+  const auto deadline = agent.next_deadline();
   return deadline ? static_cast<std::uint64_t>(deadline->time_since_epoch().count()) : NICLESS_NEVER;
 }
 
@@ -104,32 +104,35 @@ Identity Agent::make_identity(std::uint64_t ca_guid) {
   return {id, (std::uint64_t{tid_high} << 32) | byte_swapped(id.value()), ca_guid};
 }
 
-void Agent::pump(ConnectionEntry& entry) {
+void Agent::pump(ConnectionEntry& entry, Instant at_time) {
   while (auto message = entry.connection.next_message()) answer(entry.path, *message);
   while (auto event = entry.connection.next_event())
     if (entry.owner != nullptr) report(*entry.owner, *event);
-  if (entry.owner == nullptr && entry.connection.is_finished()) {
-    connections.erase(entry);
-  } else {
-    connections.refresh(entry);
-  }
+  if (entry.owner == nullptr && entry.connection.is_finished()) return connections.erase(entry);
+  connections.refresh(entry);
+  if (entry.connection.is_probeable()) peers.watch(at_time, entry.path.remote);
+}
+
+std::optional<Instant> Agent::next_deadline() const {
+  return queue::earliest(connections.next_deadline(), peers.next_deadline());
 }
 
 void Agent::orphan(ConnectionEntry& entry, Instant at_time) {
   entry.owner = nullptr;
+  std::uint16_t port = 0;
+  nicless_gsi_shared(&entry.path.gsi, &port);
   entry.connection.abandon(at_time);
-  pump(entry);
+  pump(entry, at_time);
 }
 
 void Agent::on_mad(Instant at_time, nicless_gsi* at, const wire::Endpoint& remote, const wire::Gid& local,
                    const wire::CmMessage& message) {
   const MadPath path{at, local, remote, 0};
   if (ConnectionEntry* entry = find_addressee(connections, remote.address, message)) {
-    // The answer to a REQ comes from the peer's process, not from the port of the service.
-    if (entry->connection.awaits_reply() && std::holds_alternative<wire::CmRep>(message.body))
-      connections.move(*entry, remote);
+    // Answers come from the endpoint of the peer's process, not from the port of the service.
+    connections.move(*entry, remote);
     entry->connection.on_message(at_time, message);
-    pump(*entry);
+    pump(*entry, at_time);
     return;
   }
   if (const auto* request = std::get_if<wire::CmReq>(&message.body)) {
@@ -149,29 +152,34 @@ void Agent::on_unreachable(Instant at_time, const wire::Endpoint& remote) {
   for (const CommId id : connections.at(remote)) {
     ConnectionEntry* entry = connections.find(id);
     if (entry == nullptr) continue;
-    if (entry->connection.awaits_reply())
-      nicless_log(NICLESS_LOG_WARN, ("rdma_connect to " + wire::to_string(remote) +
-                                     ": refused, nobody listens there (UDP port unreachable)")
-                                        .c_str());
     entry->connection.on_unreachable(at_time);
-    pump(*entry);
+    pump(*entry, at_time);
   }
 }
 
 void Agent::on_deadline(Instant at_time) {
   while (ConnectionEntry* entry = connections.next_due(at_time)) {
     entry->connection.on_deadline(at_time);
-    pump(*entry);
+    pump(*entry, at_time);
+  }
+  while (const auto peer = peers.next_due(at_time)) {
+    ConnectionEntry* entry = connections.find_probeable(*peer);
+    if (entry == nullptr) {
+      peers.forget(*peer);
+    } else {
+      entry->connection.probe();
+      pump(*entry, at_time);
+    }
   }
 }
 
 Turn::Turn(Agent& agent) NO_THREAD_SAFETY_ANALYSIS : agent_(agent) {
   agent_.mutex.lock();
-  deadline_before_ = agent_.connections.next_deadline();
+  deadline_before_ = agent_.next_deadline();
 }
 
 Turn::~Turn() NO_THREAD_SAFETY_ANALYSIS {
-  const auto deadline = agent_.connections.next_deadline();
+  const auto deadline = agent_.next_deadline();
   const std::vector<nicless_gsi*> closing = std::exchange(agent_.closing, {});
   agent_.mutex.unlock();
   for (nicless_gsi* gsi : closing) nicless_gsi_close(gsi);

@@ -12,6 +12,7 @@
 
 #include "cm/connection_table.h"
 #include "cm/devices.h"
+#include "cm/peer_watch.h"
 #include "cm/ports.h"
 #include "queue/mutex.h"
 #include "queue/rng.h"
@@ -30,9 +31,9 @@ struct Agent {
   Devices devices GUARDED_BY(mutex);
   Ports ports GUARDED_BY(mutex);
   ConnectionTable connections GUARDED_BY(mutex);
+  PeerWatch peers GUARDED_BY(mutex);
   queue::Rng rng GUARDED_BY(mutex);
   std::vector<nicless_gsi*> closing GUARDED_BY(mutex);  // to be closed once the lock is free
-  std::vector<CmId*> orphans GUARDED_BY(mutex);         // requests that nobody will fetch
   const std::uint32_t tid_high;
 
   explicit Agent(std::uint64_t seed);
@@ -40,9 +41,11 @@ struct Agent {
   // A new name for this end of a connection.
   Identity make_identity(std::uint64_t ca_guid) REQUIRES(mutex);
   // Sends what the connection has to send, tells its owner what happened, forgets it when all is over.
-  void pump(ConnectionEntry& entry) REQUIRES(mutex);
-  // The id is being destroyed: the connection goes on alone until the peer has been told.
+  void pump(ConnectionEntry& entry, Instant now) REQUIRES(mutex);
+  // The id is being destroyed, and its socket may go: the connection goes on alone until the peer has been told.
   void orphan(ConnectionEntry& entry, Instant now) REQUIRES(mutex);
+
+  std::optional<Instant> next_deadline() const REQUIRES(mutex);
 
   void on_mad(Instant now, nicless_gsi* at, const wire::Endpoint& remote, const wire::Gid& local,
               const wire::CmMessage& message) REQUIRES(mutex);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cm/agent.h"
+#include "cm/event_names.h"
 #include "provider/private.h"
 
 namespace nicless::cm {
@@ -155,7 +156,7 @@ Result<void> complete(CmId& id) {
   const int status = (*event)->status;
   if (status == 0) return {};
   if ((*event)->event == RDMA_CM_EVENT_REJECTED)
-    return queue::error(ECONNREFUSED, "the peer refused, reason " + std::to_string(status));
+    return queue::error(ECONNREFUSED, "the peer refused, " + reject_reason(status));
   return queue::error(status < 0 ? -status : status, std::string("ended in ") + rdma_event_str((*event)->event));
 }
 

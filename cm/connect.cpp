@@ -115,7 +115,7 @@ Result<void> start_connecting(Agent& agent, CmId& id, wire::CmReq request, std::
   const Identity me = agent.make_identity(id.device->ca_guid);
   id.connection = &agent.connections.add(Connection::connect(now(), me, std::move(request)), path, &id);
   id.stage = CmId::Stage::Connecting;
-  agent.pump(*id.connection);
+  agent.pump(*id.connection, now());
   return {};
 }
 
@@ -139,7 +139,7 @@ Result<void> reply(CmId& id, const wire::CmRep& rep) {
   Turn turn(**agent);
   if (auto accepted = id.connection->connection.accept(now(), rep); !accepted) return accepted;
   id.stage = CmId::Stage::Connecting;
-  (*agent)->pump(*id.connection);
+  (*agent)->pump(*id.connection, now());
   return {};
 }
 
@@ -210,7 +210,7 @@ Result<void> reject(CmId& id, std::span<const std::byte> private_data) {
   Turn turn(**agent);
   if (id.connection == nullptr) return queue::error(EINVAL, "there is no request here to reject");
   auto rejected = id.connection->connection.reject(wire::RejReason::ConsumerDefined, private_data);
-  (*agent)->pump(*id.connection);
+  (*agent)->pump(*id.connection, now());
   return rejected;
 }
 
@@ -223,7 +223,7 @@ Result<void> establish(CmId& id) {
     Turn turn(**agent);
     if (id.connection == nullptr) return queue::error(EINVAL, "the id is not connecting");
     done = id.connection->connection.establish();
-    (*agent)->pump(*id.connection);
+    (*agent)->pump(*id.connection, now());
   }
   if (!done) move_to_error(id);
   return done;
@@ -236,7 +236,7 @@ Result<void> notify(CmId& id, ibv_event_type event) {
   Turn turn(**agent);
   if (id.connection == nullptr) return queue::error(EINVAL, "the id is not connecting");
   auto notified = id.connection->connection.notify_established(now());
-  (*agent)->pump(*id.connection);
+  (*agent)->pump(*id.connection, now());
   return notified;
 }
 
@@ -249,7 +249,7 @@ Result<void> disconnect(CmId& id) {
     Turn turn(**agent);
     if (id.connection == nullptr) return queue::error(EINVAL, "the id was never connected");
     id.connection->connection.disconnect(now());
-    (*agent)->pump(*id.connection);
+    (*agent)->pump(*id.connection, now());
     const unsigned shown = id.event == nullptr || static_cast<CmEvent*>(id.event)->owner != &id ? 0 : 1;
     if (id.connection->connection.is_finished() && id.events_outstanding <= shown) return {};  // nothing will come
   }

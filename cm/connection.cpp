@@ -153,6 +153,7 @@ void Connection::on_body(Instant now, const wire::CmMra& mra) {
   const Instant patience = now + response_wait(mra.service_timeout);
   if (auto* asked = std::get_if<ReqSent>(&state_); asked != nullptr && mra.answered == CmAnswered::Req) {
     asked->resend.deadline = patience;
+    asked->is_patient = true;
   } else if (auto* replied = std::get_if<RepSent>(&state_); replied != nullptr && mra.answered == CmAnswered::Rep) {
     replied->resend.deadline = patience;
   }
@@ -256,8 +257,15 @@ std::optional<Instant> Connection::next_deadline() const {
   return std::nullopt;
 }
 
-// A duplicate RTU, or a duplicate REP, which a living active side answers with an RTU. IBTA 12.9.7.
+bool Connection::is_probeable() const {
+  const auto* asked = std::get_if<ReqSent>(&state_);
+  return is_established() || (asked != nullptr && asked->is_patient);
+}
+
+// A duplicate RTU; or a duplicate REP, which a living active side answers with an RTU; or a duplicate REQ, which is
+// answered with an MRA. IBTA 12.9.7.
 void Connection::probe() {
+  if (const auto* asked = std::get_if<ReqSent>(&state_)) send(asked->request);
   const auto* established = std::get_if<Established>(&state_);
   if (established == nullptr) return;
   if (established->reply) {

@@ -106,6 +106,8 @@ class Connection {
   bool is_established() const { return std::holds_alternative<Established>(state_); }
   bool is_answering() const { return std::holds_alternative<ReqReceived>(state_); }
   bool awaits_reply() const { return std::holds_alternative<ReqSent>(state_); }
+  // Waits for the peer without a deadline of its own: established, or told by an MRA to be patient.
+  bool is_probeable() const;
   // Nothing more will come of it.
   bool is_finished() const { return std::holds_alternative<Closed>(state_) && outbox_.empty(); }
   // A message that changes nothing at a living peer; a dead one answers it with an ICMP message.
@@ -115,6 +117,7 @@ class Connection {
   struct ReqSent {
     wire::CmReq request;
     Resend resend;
+    bool is_patient = false;  // an MRA came
   };
   struct ReqReceived {};
   struct RepReceived {};

@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "cm/connection_table.h"
 
-#include <cstring>
 #include <utility>
 
 namespace nicless::cm {
 
-std::size_t ConnectionTable::Hash::operator()(const wire::Gid& gid) const {
-  std::uint64_t halves[2];
-  std::memcpy(halves, gid.bytes.data(), sizeof halves);
-  return std::hash<std::uint64_t>{}((halves[0] * 0x9e3779b97f4a7c15) ^ halves[1]);
-}
-
-std::size_t ConnectionTable::Hash::operator()(const PeerKey& key) const {
-  return (*this)(key.address) * 31 + key.remote_id.value();
-}
-
-std::size_t ConnectionTable::Hash::operator()(const wire::Endpoint& endpoint) const {
-  return (*this)(endpoint.address) * 31 + endpoint.port;
+std::size_t ConnectionTable::PeerHash::operator()(const PeerKey& key) const {
+  return EndpointHash{}(key.address) * 31 + key.remote_id.value();
 }
 
 ConnectionTable::PeerKey ConnectionTable::key_of(const ConnectionEntry& entry) const {
@@ -82,11 +71,12 @@ std::vector<CommId> ConnectionTable::at(const wire::Endpoint& remote) const {
   return {place->second.begin(), place->second.end()};
 }
 
-std::vector<CommId> ConnectionTable::ids() const {
-  std::vector<CommId> ids;
-  ids.reserve(by_local_.size());
-  for (const auto& [id, entry] : by_local_) ids.push_back(id);
-  return ids;
+ConnectionEntry* ConnectionTable::find_probeable(const wire::Endpoint& remote) {
+  const auto place = by_remote_.find(remote);
+  if (place == by_remote_.end()) return nullptr;
+  for (const CommId id : place->second)
+    if (ConnectionEntry* entry = find(id); entry != nullptr && entry->connection.is_probeable()) return entry;
+  return nullptr;
 }
 
 std::optional<Instant> ConnectionTable::next_deadline() const {

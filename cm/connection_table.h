@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cm/connection.h"
+#include "cm/endpoint_hash.h"
 #include "wire/packet/endpoint.h"
 
 struct nicless_gsi;
@@ -51,7 +52,8 @@ class ConnectionTable {
   // a refused peer that asks again asks anew.
   ConnectionEntry* find_by_peer(const wire::Gid& peer, CommId remote_id);
   std::vector<CommId> at(const wire::Endpoint& remote) const;
-  std::vector<CommId> ids() const;
+  // One of them that a probe makes sense for, or null.
+  ConnectionEntry* find_probeable(const wire::Endpoint& remote);
 
   std::optional<Instant> next_deadline() const;
   ConnectionEntry* next_due(Instant now);
@@ -63,17 +65,15 @@ class ConnectionTable {
     CommId remote_id;
     friend bool operator==(const PeerKey&, const PeerKey&) = default;
   };
-  struct Hash {
-    std::size_t operator()(const wire::Gid& gid) const;
+  struct PeerHash {
     std::size_t operator()(const PeerKey& key) const;
-    std::size_t operator()(const wire::Endpoint& endpoint) const;
   };
   PeerKey key_of(const ConnectionEntry& entry) const;
   void forget_remote(ConnectionEntry& entry);
 
   std::unordered_map<CommId, std::unique_ptr<ConnectionEntry>> by_local_;
-  std::unordered_map<PeerKey, CommId, Hash> by_peer_;
-  std::unordered_map<wire::Endpoint, std::unordered_set<CommId>, Hash> by_remote_;
+  std::unordered_map<PeerKey, CommId, PeerHash> by_peer_;
+  std::unordered_map<wire::Endpoint, std::unordered_set<CommId>, EndpointHash> by_remote_;
   std::set<std::pair<Instant, CommId>> deadlines_;
 };
 

@@ -20,4 +20,20 @@ const char* name_of(rdma_cm_event_type event) {
   return number < kNames.size() ? kNames[number] : "UNKNOWN EVENT";
 }
 
+std::string reject_reason(int status) {
+  const std::string number = "reason " + std::to_string(status);
+  switch (status) {
+    case 3:
+      return number + ": the other side has no resources for it";
+    case 4:
+      return number + ": the other side gave up waiting, or is gone";
+    case 8:
+      return number + ": nobody listens there";
+    case 28:
+      return number + ": the program there refused";
+    default:
+      return number + " (IBTA table 108)";
+  }
+}
+
 }  // namespace nicless::cm

@@ -3,9 +3,14 @@
 
 #include <rdma/rdma_cma.h>
 
+#include <string>
+
 namespace nicless::cm {
 
 // rdma_event_str(3): the enumerator's name, "UNKNOWN EVENT" for a number that has none.
 const char* name_of(rdma_cm_event_type event);
+
+// The status of a REJECTED event in words. IBTA table 108.
+std::string reject_reason(int status);
 
 }  // namespace nicless::cm

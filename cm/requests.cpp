@@ -9,6 +9,7 @@
 #include "cm/answers.h"
 #include "cm/cm_id.h"
 #include "cm/connect.h"
+#include "cm/event_names.h"
 #include "provider/private.h"
 
 namespace nicless::cm {
@@ -48,7 +49,11 @@ CmEvent* to_event(CmId& id, const BecameEstablished&) {
   return new CmEvent(id, RDMA_CM_EVENT_ESTABLISHED, 0);
 }
 CmEvent* to_event(CmId& id, const Rejected& rejected) {
-  auto* event = new CmEvent(id, RDMA_CM_EVENT_REJECTED, static_cast<int>(rejected.reason));
+  const int reason = static_cast<int>(rejected.reason);
+  if (!id.is_sync)  // else the call that fails says it
+    nicless_log(NICLESS_LOG_WARN,
+                ("connection with " + wire::to_string(id.remote) + ": REJECTED, " + reject_reason(reason)).c_str());
+  auto* event = new CmEvent(id, RDMA_CM_EVENT_REJECTED, reason);
   event->set_private_data(rejected.private_data);
   return event;
 }

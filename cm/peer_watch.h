@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// Whether the processes at the other end are still there. A process that is killed says nothing, and its kernel, which
+// knows no RDMA, sends no DREQ for it; but a datagram to its closed port brings an ICMP message. So every peer that
+// owes this process nothing is sent a harmless message once in a while: one for all connections with it. Virtual time,
+// no I/O. Called with the agent's lock held.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "cm/endpoint_hash.h"
+#include "cm/timeouts.h"
+#include "wire/packet/endpoint.h"
+
+namespace nicless::cm {
+
+class PeerWatch {
+ public:
+  static constexpr Duration kInterval = std::chrono::seconds(1);
+
+  // There is a connection with that peer to watch; again and again does no harm.
+  void watch(Instant now, const wire::Endpoint& peer);
+  void forget(const wire::Endpoint& peer);
+  // A peer whose turn it is; its next turn comes an interval later.
+  std::optional<wire::Endpoint> next_due(Instant now);
+  std::optional<Instant> next_deadline() const;
+
+ private:
+  std::unordered_map<wire::Endpoint, Instant, EndpointHash> due_;
+  std::set<std::pair<Instant, wire::Endpoint>> order_;
+};
+
+}  // namespace nicless::cm
