@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: MIT
+// Goal: ids, event channels, addresses and options behave as the man pages say, wrong use included. Method: the public
+// interface of the built libraries.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "tests/cm/rdma_fixture.h"
+
+namespace nicless::cm::test {
+namespace {
+
+rdma_cm_id* new_id(Channel& channel, rdma_port_space ps = RDMA_PS_TCP, void* context = nullptr) {
+  rdma_cm_id* id = nullptr;
+  REQUIRE(rdma_create_id(channel.get(), &id, context, ps) == 0);
+  return id;
+}
+
+// The call fails with that errno.
+#define CHECK_FAILS(call, expected) \
+  do {                              \
+    errno = 0;                      \
+    CHECK((call) == -1);            \
+    CHECK(errno == (expected));     \
+  } while (false)
+
+TEST_CASE("a new id shows what it was made with and nothing else", "[id]") {
+  Channel channel;
+  int context = 0;
+  rdma_cm_id* id = new_id(channel, RDMA_PS_TCP, &context);
+  CHECK(id->context == &context);
+  CHECK(id->channel == channel.get());
+  CHECK(id->ps == RDMA_PS_TCP);
+  CHECK(id->qp_type == IBV_QPT_RC);
+  CHECK(id->verbs == nullptr);
+  CHECK(id->qp == nullptr);
+  CHECK(id->pd == nullptr);
+  CHECK(rdma_get_src_port(id) == 0);
+  destroy(id);
+  rdma_cm_id* datagram = new_id(channel, RDMA_PS_UDP);
+  CHECK(datagram->qp_type == IBV_QPT_UD);
+  destroy(datagram);
+}
+
+TEST_CASE("binding to an address binds to its device, to a wildcard it does not", "[id]") {
+  Channel channel;
+  rdma_cm_id* specific = new_id(channel);
+  auto address = ipv4("127.0.0.1", 0);
+  REQUIRE(rdma_bind_addr(specific, as_sockaddr(address)) == 0);
+  CHECK(specific->verbs != nullptr);
+  CHECK(specific->pd != nullptr);
+  CHECK(specific->port_num == 1);
+  CHECK(rdma_get_src_port(specific) != 0);
+  rdma_cm_id* wildcard = new_id(channel);
+  auto any = ipv4("0.0.0.0", 0);
+  REQUIRE(rdma_bind_addr(wildcard, as_sockaddr(any)) == 0);
+  CHECK(wildcard->verbs == nullptr);
+  CHECK(rdma_get_src_port(wildcard) != 0);
+  CHECK(rdma_get_src_port(wildcard) != rdma_get_src_port(specific));
+  CHECK_FAILS(rdma_bind_addr(wildcard, as_sockaddr(any)), EINVAL);
+  destroy(specific);
+  destroy(wildcard);
+}
+
+TEST_CASE("a port is taken once in a port space, and both port spaces may have it", "[id]") {
+  Channel channel;
+  rdma_cm_id* stream = new_id(channel);
+  auto any = ipv4("0.0.0.0", 0);
+  REQUIRE(rdma_bind_addr(stream, as_sockaddr(any)) == 0);
+  auto same = ipv4("0.0.0.0", ntohs(rdma_get_src_port(stream)));
+  rdma_cm_id* datagram = new_id(channel, RDMA_PS_UDP);
+  CHECK(rdma_bind_addr(datagram, as_sockaddr(same)) == 0);
+  rdma_cm_id* other = new_id(channel);
+  CHECK_FAILS(rdma_bind_addr(other, as_sockaddr(same)), EADDRINUSE);
+  destroy(stream);
+  CHECK(rdma_bind_addr(other, as_sockaddr(same)) == 0);
+  destroy(datagram);
+  destroy(other);
+}
+
+TEST_CASE("addresses that cannot be used say why", "[id]") {
+  Channel channel;
+  rdma_cm_id* id = new_id(channel);
+  auto foreign = ipv4("198.51.100.7", 0);
+  CHECK_FAILS(rdma_bind_addr(id, as_sockaddr(foreign)), EADDRNOTAVAIL);
+  sockaddr_storage unknown{};
+  unknown.ss_family = AF_UNIX;
+  CHECK_FAILS(rdma_bind_addr(id, as_sockaddr(unknown)), EINVAL);
+  CHECK_FAILS(rdma_bind_addr(id, nullptr), EINVAL);
+  CHECK_FAILS(rdma_resolve_addr(id, nullptr, nullptr, 1000), EINVAL);
+  auto here = ipv4("127.0.0.1", 1);
+  CHECK_FAILS(rdma_resolve_addr(id, as_sockaddr(foreign), as_sockaddr(here), 1000), EADDRNOTAVAIL);
+  auto here6 = ipv6("::1", 1);
+  CHECK_FAILS(rdma_resolve_addr(id, as_sockaddr(here6), as_sockaddr(here), 1000), EINVAL);
+  CHECK_FALSE(channel.has_event());
+  destroy(id);
+}
+
+TEST_CASE("calls out of order are EINVAL", "[id]") {
+  Channel channel;
+  rdma_cm_id* id = new_id(channel);
+  rdma_conn_param param = usual_param();
+  ibv_qp_init_attr attr = small_qp();
+  CHECK_FAILS(rdma_connect(id, &param), EINVAL);
+  CHECK_FAILS(rdma_accept(id, &param), EINVAL);
+  CHECK_FAILS(rdma_reject(id, nullptr, 0), EINVAL);
+  CHECK_FAILS(rdma_disconnect(id), EINVAL);
+  CHECK_FAILS(rdma_resolve_route(id, 1000), EINVAL);
+  CHECK_FAILS(rdma_create_qp(id, nullptr, &attr), EINVAL);
+  CHECK_FAILS(rdma_notify(id, IBV_EVENT_COMM_EST), EINVAL);
+  auto to = ipv4("127.0.0.1", 1);
+  REQUIRE(rdma_resolve_addr(id, nullptr, as_sockaddr(to), 1000) == 0);
+  CHECK_FAILS(rdma_resolve_addr(id, nullptr, as_sockaddr(to), 1000), EINVAL);
+  CHECK_FAILS(rdma_connect(id, &param), EINVAL);
+  CHECK_FAILS(rdma_listen(id, 1), EINVAL);
+  destroy(id);
+  CHECK_FAILS(rdma_destroy_id(nullptr), EINVAL);
+  CHECK_FAILS(rdma_ack_cm_event(nullptr), EINVAL);
+  CHECK_FAILS(rdma_create_id(channel.get(), &id, nullptr, static_cast<rdma_port_space>(7)), EINVAL);
+}
+
+TEST_CASE("a descriptor without events says so, and poll knows when there is one", "[channel]") {
+  Channel channel;
+  REQUIRE(fcntl(channel.get()->fd, F_SETFL, O_NONBLOCK) == 0);
+  rdma_cm_event* event = nullptr;
+  CHECK_FAILS(rdma_get_cm_event(channel.get(), &event), EAGAIN);
+  CHECK_FALSE(channel.has_event());
+  rdma_cm_id* id = new_id(channel);
+  auto to = ipv4("127.0.0.1", 1);
+  REQUIRE(rdma_resolve_addr(id, nullptr, as_sockaddr(to), 1000) == 0);
+  CHECK(channel.has_event());
+  channel.next(RDMA_CM_EVENT_ADDR_RESOLVED);
+  CHECK_FALSE(channel.has_event());
+  CHECK((fcntl(channel.get()->fd, F_GETFD) & FD_CLOEXEC) != 0);
+  destroy(id);
+}
+
+TEST_CASE("destroying an id waits for the events the program holds, and forgets the others", "[channel]") {
+  Channel channel;
+  rdma_cm_id* id = new_id(channel);
+  auto to = ipv4("127.0.0.1", 1);
+  REQUIRE(rdma_resolve_addr(id, nullptr, as_sockaddr(to), 1000) == 0);
+  rdma_cm_event* held = channel.fetch();
+  REQUIRE(rdma_resolve_route(id, 1000) == 0);
+  std::atomic<bool> acknowledged{false};
+  bool came_first = false;
+  std::thread destroyer([&] {
+    rdma_destroy_id(id);
+    came_first = acknowledged.load();
+  });
+  acknowledged = true;
+  REQUIRE(rdma_ack_cm_event(held) == 0);
+  destroyer.join();
+  CHECK(came_first);
+  CHECK_FALSE(channel.has_event());
+}
+
+TEST_CASE("migrating an id takes its events along", "[channel]") {
+  Channel first;
+  Channel second;
+  rdma_cm_id* id = new_id(first);
+  auto to = ipv4("127.0.0.1", 1);
+  REQUIRE(rdma_resolve_addr(id, nullptr, as_sockaddr(to), 1000) == 0);
+  REQUIRE(rdma_migrate_id(id, second.get()) == 0);
+  CHECK(id->channel == second.get());
+  CHECK_FALSE(first.has_event());
+  CHECK(second.next(RDMA_CM_EVENT_ADDR_RESOLVED).id == id);
+  REQUIRE(rdma_migrate_id(id, nullptr) == 0);
+  CHECK(rdma_resolve_route(id, 1000) == 0);
+  CHECK(id->event->event == RDMA_CM_EVENT_ROUTE_RESOLVED);
+  CHECK_FAILS(rdma_migrate_id(id, nullptr), EINVAL);
+  destroy(id);
+}
+
+TEST_CASE("a synchronous id waits in its calls and shows the event", "[sync]") {
+  rdma_addrinfo hints{};
+  hints.ai_flags = RAI_PASSIVE;
+  hints.ai_port_space = RDMA_PS_TCP;
+  rdma_addrinfo* info = nullptr;
+  REQUIRE(rdma_getaddrinfo("127.0.0.1", "0", &hints, &info) == 0);
+  ibv_qp_init_attr attr = small_qp();
+  rdma_cm_id* listener = nullptr;
+  REQUIRE(rdma_create_ep(&listener, info, nullptr, &attr) == 0);
+  rdma_freeaddrinfo(info);
+  REQUIRE(rdma_listen(listener, 0) == 0);
+
+  hints.ai_flags = 0;
+  const std::string port = std::to_string(ntohs(rdma_get_src_port(listener)));
+  REQUIRE(rdma_getaddrinfo("127.0.0.1", port.c_str(), &hints, &info) == 0);
+  rdma_cm_id* client = nullptr;
+  REQUIRE(rdma_create_ep(&client, info, nullptr, &attr) == 0);
+  rdma_freeaddrinfo(info);
+  CHECK(client->qp != nullptr);
+  CHECK(client->send_cq != nullptr);
+  CHECK(client->recv_cq_channel != nullptr);
+
+  int connected = -1;
+  std::thread connector([&] { connected = rdma_connect(client, nullptr); });
+  rdma_cm_id* server = nullptr;
+  REQUIRE(rdma_get_request(listener, &server) == 0);
+  CHECK(server->qp != nullptr);
+  CHECK(server->event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
+  CHECK(server->event->listen_id == listener);
+  CHECK(rdma_accept(server, nullptr) == 0);
+  connector.join();
+  CHECK(connected == 0);
+  CHECK(client->event->event == RDMA_CM_EVENT_ESTABLISHED);
+  CHECK(rdma_disconnect(client) == 0);
+  CHECK(rdma_disconnect(server) == 0);
+  rdma_destroy_ep(client);
+  rdma_destroy_ep(server);
+  rdma_destroy_ep(listener);
+}
+
+TEST_CASE("a synchronous refusal is ECONNREFUSED", "[sync]") {
+  rdma_addrinfo hints{};
+  hints.ai_port_space = RDMA_PS_TCP;
+  rdma_addrinfo* info = nullptr;
+  REQUIRE(rdma_getaddrinfo("127.0.0.1", "1", &hints, &info) == 0);
+  ibv_qp_init_attr attr = small_qp();
+  rdma_cm_id* client = nullptr;
+  REQUIRE(rdma_create_ep(&client, info, nullptr, &attr) == 0);
+  rdma_freeaddrinfo(info);
+  CHECK_FAILS(rdma_connect(client, nullptr), ECONNREFUSED);
+  rdma_destroy_ep(client);
+}
+
+TEST_CASE("rdma_getaddrinfo follows its hints", "[addrinfo]") {
+  rdma_addrinfo* info = nullptr;
+  SECTION("nothing at all") {
+    CHECK_FAILS(rdma_getaddrinfo(nullptr, nullptr, nullptr, &info), EINVAL);
+  }
+  SECTION("a node alone") {
+    REQUIRE(rdma_getaddrinfo("127.0.0.1", "7471", nullptr, &info) == 0);
+    CHECK(info->ai_dst_len == sizeof(sockaddr_in));
+    CHECK(info->ai_src_len == 0);
+    CHECK(info->ai_qp_type == IBV_QPT_RC);
+    CHECK(info->ai_port_space == RDMA_PS_TCP);
+    rdma_freeaddrinfo(info);
+  }
+  SECTION("datagrams") {
+    rdma_addrinfo hints{};
+    hints.ai_port_space = RDMA_PS_UDP;
+    REQUIRE(rdma_getaddrinfo("::1", "7471", &hints, &info) == 0);
+    CHECK(info->ai_qp_type == IBV_QPT_UD);
+    CHECK(info->ai_family == AF_INET6);
+    rdma_freeaddrinfo(info);
+  }
+  SECTION("the passive side gets a source, a wildcard without a node") {
+    rdma_addrinfo hints{};
+    hints.ai_flags = RAI_PASSIVE;
+    hints.ai_port_space = RDMA_PS_TCP;
+    hints.ai_family = AF_INET;
+    REQUIRE(rdma_getaddrinfo(nullptr, "7471", &hints, &info) == 0);
+    CHECK(info->ai_dst_len == 0);
+    const auto* address = reinterpret_cast<sockaddr_in*>(info->ai_src_addr);
+    CHECK(address->sin_addr.s_addr == INADDR_ANY);
+    CHECK(address->sin_port == htons(7471));
+    CHECK((info->ai_flags & RAI_PASSIVE) != 0);
+    rdma_freeaddrinfo(info);
+  }
+  SECTION("a name where a number has to be") {
+    rdma_addrinfo hints{};
+    hints.ai_flags = RAI_NUMERICHOST;
+    CHECK(rdma_getaddrinfo("localhost", "7471", &hints, &info) == EAI_NONAME);
+  }
+  SECTION("unknown flags") {
+    rdma_addrinfo hints{};
+    hints.ai_flags = 0x100;
+    CHECK(rdma_getaddrinfo("127.0.0.1", "7471", &hints, &info) == EAI_BADFLAGS);
+  }
+}
+
+TEST_CASE("options are taken with their size only, and addresses' only before binding", "[option]") {
+  Channel channel;
+  rdma_cm_id* id = new_id(channel);
+  std::uint8_t tos = 0x60;
+  int on = 1;
+  CHECK(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof tos) == 0);
+  CHECK_FAILS(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &on, sizeof on), EINVAL);
+  CHECK(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof on) == 0);
+  CHECK_FAILS(rdma_set_option(id, RDMA_OPTION_ID, 99, &on, sizeof on), ENOSYS);
+  auto any = ipv4("0.0.0.0", 0);
+  REQUIRE(rdma_bind_addr(id, as_sockaddr(any)) == 0);
+  CHECK_FAILS(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof on), EINVAL);
+  std::uint8_t timeout = 32;
+  CHECK_FAILS(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout), EINVAL);
+  destroy(id);
+}
+
+TEST_CASE("an IPv6 wildcard serves IPv4 unless it is told not to", "[option]") {
+  const bool only_v6 = GENERATE(false, true);
+  CAPTURE(only_v6);
+  Channel passive;
+  Channel active;
+  rdma_cm_id* listener = new_id(passive);
+  int value = only_v6;
+  REQUIRE(rdma_set_option(listener, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &value, sizeof value) == 0);
+  auto any = ipv6("::", 0);
+  REQUIRE(rdma_bind_addr(listener, as_sockaddr(any)) == 0);
+  REQUIRE(rdma_listen(listener, 0) == 0);
+  const std::uint16_t port = ntohs(rdma_get_src_port(listener));
+  rdma_cm_id* client = resolved(active, ipv4("127.0.0.1", port));
+  rdma_conn_param param = usual_param();
+  REQUIRE(rdma_connect(client, &param) == 0);
+  if (only_v6) {
+    CHECK(active.next(RDMA_CM_EVENT_REJECTED).status == 8);
+  } else {
+    const Seen request = passive.next(RDMA_CM_EVENT_CONNECT_REQUEST);
+    CHECK(rdma_get_peer_addr(request.id)->sa_family == AF_INET);
+    destroy(request.id);
+  }
+  destroy(client);
+  destroy(listener);
+}
+
+TEST_CASE("a queue pair gets completion queues of its own where it has none", "[qp]") {
+  Channel channel;
+  rdma_cm_id* id = resolved(channel, ipv4("127.0.0.1", 1), false);
+  ibv_qp_init_attr attr = small_qp();
+  SECTION("none given") {
+    REQUIRE(rdma_create_qp(id, nullptr, &attr) == 0);
+    CHECK(attr.send_cq == id->send_cq);
+    CHECK(attr.recv_cq == id->recv_cq);
+    CHECK(id->send_cq->cq_context == id);
+    CHECK(id->send_cq->channel == id->send_cq_channel);
+    CHECK(id->qp->pd == id->pd);
+    rdma_destroy_qp(id);
+    CHECK(id->send_cq == nullptr);
+    CHECK(id->recv_cq_channel == nullptr);
+  }
+  SECTION("given") {
+    ibv_cq* cq = ibv_create_cq(id->verbs, 8, nullptr, nullptr, 0);
+    REQUIRE(cq != nullptr);
+    attr.send_cq = attr.recv_cq = cq;
+    ibv_pd* pd = ibv_alloc_pd(id->verbs);
+    REQUIRE(rdma_create_qp(id, pd, &attr) == 0);
+    CHECK(id->send_cq == nullptr);
+    CHECK(id->pd == pd);
+    CHECK_FAILS(rdma_create_qp(id, pd, &attr), EINVAL);
+    rdma_destroy_qp(id);
+    CHECK(ibv_destroy_cq(cq) == 0);
+    CHECK(ibv_dealloc_pd(pd) == 0);
+  }
+  SECTION("with a shared receive queue of the id") {
+    ibv_srq_init_attr srq{};
+    srq.attr.max_wr = 8;
+    srq.attr.max_sge = 1;
+    REQUIRE(rdma_create_srq(id, nullptr, &srq) == 0);
+    REQUIRE(rdma_create_qp(id, nullptr, &attr) == 0);
+    CHECK(id->qp->srq == id->srq);
+    rdma_destroy_qp(id);
+    rdma_destroy_srq(id);
+    CHECK(id->srq == nullptr);
+  }
+  destroy(id);
+}
+
+TEST_CASE("devices are listed, and an id's is one of them", "[devices]") {
+  int count = 0;
+  ibv_context** list = rdma_get_devices(&count);
+  REQUIRE(list != nullptr);
+  REQUIRE(count >= 1);
+  CHECK(list[count] == nullptr);
+  Channel channel;
+  rdma_cm_id* id = resolved(channel, ipv4("127.0.0.1", 1), false);
+  CHECK(std::find(list, list + count, id->verbs) != list + count);
+  rdma_free_devices(list);
+  destroy(id);
+}
+
+TEST_CASE("every event has its name", "[names]") {
+  CHECK(std::string(rdma_event_str(RDMA_CM_EVENT_ADDR_RESOLVED)) == "RDMA_CM_EVENT_ADDR_RESOLVED");
+  CHECK(std::string(rdma_event_str(RDMA_CM_EVENT_TIMEWAIT_EXIT)) == "RDMA_CM_EVENT_TIMEWAIT_EXIT");
+  CHECK(std::string(rdma_event_str(static_cast<rdma_cm_event_type>(99))) == "UNKNOWN EVENT");
+}
+
+}  // namespace
+}  // namespace nicless::cm::test
