@@ -44,7 +44,11 @@ Measured measure(queue::SendOpcode opcode, double loss, std::size_t message_byte
   const std::size_t messages = std::min(kMessagesMax, kTotalBytes / message_bytes);
   const queue::Sge here_sge = here.sge(0, message_bytes);
   const queue::Sge there_sge = there.sge(0, message_bytes);
-  queue::Wqe wqe{.opcode = opcode, .remote_addr = there.address(), .rkey = there.rkey(), .sges = {&here_sge, 1}};
+  queue::Wqe wqe;
+  wqe.opcode = opcode;
+  wqe.remote_addr = there.address();
+  wqe.rkey = there.rkey();
+  wqe.sges = {&here_sge, 1};
 
   const auto start = pair.world.now();
   std::size_t posted = 0;

@@ -120,7 +120,10 @@ TEST_CASE("inline data is what it was when it was posted", "[rc][script]") {
   Script s;
   s.post_recv(7, 100);
   std::array<std::byte, 3> data{std::byte{1}, std::byte{2}, std::byte{3}};
-  queue::Wqe wqe{.wr_id = 1, .has_inline_data = true, .inline_data = data};
+  queue::Wqe wqe;
+  wqe.wr_id = 1;
+  wqe.has_inline_data = true;
+  wqe.inline_data = data;
   REQUIRE(s.a.post_send(s.now, wqe));
   data.fill(std::byte{9});
   s.carry_all();
