@@ -4,8 +4,6 @@
 #include <arpa/inet.h>
 #include <endian.h>
 #include <fcntl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -15,19 +13,22 @@
 #include <memory>
 #include <string>
 
-#include "provider/private.h"
+#include "provider/file_tree.h"
 #include "queue/mutex.h"
+#include "wire/io/raw_syscalls.h"
 
 namespace nicless::provider {
 namespace {
 
+using wire::raw::call;
+
 // The machine's own id, or nothing where it has none.
 std::string read_machine_id() {
   std::array<char, 64> text{};
-  const int fd = static_cast<int>(syscall(SYS_openat, AT_FDCWD, "/etc/machine-id", O_RDONLY | O_CLOEXEC));
+  const int fd = static_cast<int>(call(SYS_openat, AT_FDCWD, "/etc/machine-id", O_RDONLY | O_CLOEXEC));
   if (fd < 0) return {};
-  const ssize_t length = syscall(SYS_read, fd, text.data(), text.size());
-  syscall(SYS_close, fd);
+  const long length = call(SYS_read, fd, text.data(), text.size());
+  wire::raw::close(fd);
   return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : std::string();
 }
 
@@ -55,15 +56,21 @@ Result<std::unique_ptr<Device>> make_device(const std::vector<Interface>& all, c
   ibv_device& verbs = device->verbs;
   verbs.node_type = IBV_NODE_CA;
   verbs.transport_type = IBV_TRANSPORT_IB;
-  const std::string uverbs = "uverbs" + std::to_string(index);
   spec.name.copy(verbs.name, sizeof verbs.name - 1);
-  uverbs.copy(verbs.dev_name, sizeof verbs.dev_name - 1);
-  ("/sys/class/infiniband_verbs/" + uverbs).copy(verbs.dev_path, sizeof verbs.dev_path - 1);
-  ("/sys/class/infiniband/" + spec.name).copy(verbs.ibdev_path, sizeof verbs.ibdev_path - 1);
+  ("uverbs" + std::to_string(index)).copy(verbs.dev_name, sizeof verbs.dev_name - 1);
   return device;
 }
 
 using Devices = std::vector<std::unique_ptr<Device>>;
+
+// Where programs find a device's files; what does not fit into 255 bytes is left out.
+void set_paths(ibv_device& verbs, const std::string& tree) {
+  const auto set = [](char(&field)[IBV_SYSFS_PATH_MAX], const std::string& path) {
+    if (path.size() < sizeof field) path.copy(field, sizeof field - 1);
+  };
+  set(verbs.dev_path, tree + "/sys/class/infiniband_verbs/" + verbs.dev_name);
+  set(verbs.ibdev_path, tree + "/sys/class/infiniband/" + verbs.name);
+}
 
 Result<Devices> make_devices() {
   const char* text = std::getenv("NICLESS_DEVICES");
@@ -87,10 +94,21 @@ Result<Devices> make_devices() {
 struct Registry {
   queue::Mutex mutex;
   std::optional<Devices> devices GUARDED_BY(mutex);
+  std::string tree GUARDED_BY(mutex);  // set with the devices, then never changed
 };
 Registry& registry() {
   static Registry& made = *new Registry;
   return made;
+}
+
+Result<void> fill(Registry& all) REQUIRES(all.mutex) {
+  if (all.devices) return {};
+  auto made = make_devices();
+  if (!made) return made.error();
+  all.tree = make_tree(private_folder(), describe_tree(*made));
+  for (const auto& device : *made) set_paths(device->verbs, all.tree);
+  all.devices = std::move(*made);
+  return {};
 }
 
 Result<void> check_port(std::uint32_t port_num) {
@@ -122,11 +140,7 @@ Result<void> check_entry_query(std::uint32_t flags, std::size_t entry_size) {
 Result<ibv_device**> device_list(int* count) {
   Registry& all = registry();
   const queue::MutexLock lock(all.mutex);
-  if (!all.devices) {
-    auto made = make_devices();
-    if (!made) return made.error();
-    all.devices = std::move(*made);
-  }
+  if (const auto filled = fill(all); !filled) return filled.error();
   const std::size_t size = all.devices->size();
   auto* list = static_cast<ibv_device**>(std::calloc(size + 1, sizeof(ibv_device*)));
   if (list == nullptr) return queue::error(ENOMEM, {});
@@ -137,6 +151,13 @@ Result<ibv_device**> device_list(int* count) {
 
 void free_device_list(ibv_device** list) {
   std::free(list);
+}
+
+const char* file_tree() {
+  Registry& all = registry();
+  const queue::MutexLock lock(all.mutex);
+  if (const auto filled = fill(all); !filled || all.tree.empty()) return nullptr;
+  return all.tree.c_str();
 }
 
 std::optional<GidEntry> find_gid(const Device& device, unsigned index) {

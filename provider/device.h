@@ -22,6 +22,7 @@ namespace nicless::provider {
 using queue::Result;
 
 inline constexpr std::uint8_t kPorts = 1;
+inline constexpr const char* kFirmwareVersion = "nicless 0.1.0";
 inline constexpr std::uint16_t kDefaultPkey = 0xffff;  // the one P_Key of a RoCE port; IBTA A17.4.7
 
 // The ibv_device stands first: the program's pointer is our pointer. libmlx5 and libefa look behind it, at offset 664,
@@ -40,6 +41,10 @@ static_assert(offsetof(Device, index) >= 712, "libmlx5 reads up to 712 bytes of 
 // written right; ENODEV: it names an interface that is not there.
 Result<ibv_device**> device_list(int* count);
 void free_device_list(ibv_device** list);
+
+// The folder that stands for / in what programs read of our devices (file_tree.h), or NULL if there is none. Lives as
+// long as the process.
+const char* file_tree();
 
 inline Device& device_of(ibv_device* device) {
   return *reinterpret_cast<Device*>(device);

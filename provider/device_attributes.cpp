@@ -60,7 +60,7 @@ ibv_port_attr port_attributes(const Device& device) {
 
 void query_device(const Device& device, ibv_device_attr* attr) {
   *attr = {};
-  std::strcpy(attr->fw_ver, "nicless 0.1.0");
+  std::strncpy(attr->fw_ver, kFirmwareVersion, sizeof attr->fw_ver - 1);
   attr->node_guid = htobe64(device.guid);
   attr->sys_image_guid = htobe64(device.guid);
   attr->max_mr_size = UINT64_MAX;

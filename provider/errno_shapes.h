@@ -27,14 +27,26 @@ struct Call {
   std::optional<std::uint32_t> qpn{};
 };
 
+class KeepErrno {
+ public:
+  KeepErrno() : saved_(errno) {}
+  ~KeepErrno() { errno = saved_; }
+  KeepErrno(const KeepErrno&) = delete;
+  KeepErrno& operator=(const KeepErrno&) = delete;
+
+ private:
+  int saved_;
+};
+
 // Says "nicless: ibv_modify_qp qp 0x8f1203: EINVAL, <why>" if the log wants to hear of failed calls. EAGAIN (the
 // answer of a descriptor that does not block) and ENODATA (of a table's empty entry) are no failures: they are not
 // said. Returns the errno value.
 int report(const Call& call, const queue::Error& error) noexcept;
 
-// Runs f, which returns a Result.
+// Runs f, which returns a Result. What f does to errno on its way is undone.
 template <typename F>
 auto guard(F&& f) noexcept -> decltype(f()) {
+  const KeepErrno keep;
   try {
     return std::forward<F>(f)();
   } catch (const std::bad_alloc&) {

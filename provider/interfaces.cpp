@@ -6,13 +6,13 @@
 #include <netinet/in.h>
 #include <netpacket/packet.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
 #include <optional>
+
+#include "wire/io/raw_syscalls.h"
 
 namespace nicless::provider {
 namespace {
@@ -20,9 +20,9 @@ namespace {
 // Raw system calls: libraries that emulate sockets (librspreload) interpose libc's functions for the whole process.
 class Socket {
  public:
-  Socket() : fd_(static_cast<int>(syscall(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0))) {}
+  Socket() : fd_(wire::raw::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {}
   ~Socket() {
-    if (fd_ >= 0) syscall(SYS_close, fd_);
+    if (fd_ >= 0) wire::raw::close(fd_);
   }
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
@@ -30,7 +30,7 @@ class Socket {
   unsigned mtu_bytes(const std::string& name) const {
     ifreq request{};
     name.copy(request.ifr_name, IFNAMSIZ - 1);
-    return syscall(SYS_ioctl, fd_, SIOCGIFMTU, &request) == 0 ? static_cast<unsigned>(request.ifr_mtu) : 0;
+    return wire::raw::call(SYS_ioctl, fd_, SIOCGIFMTU, &request) == 0 ? static_cast<unsigned>(request.ifr_mtu) : 0;
   }
 
  private:

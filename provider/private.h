@@ -69,6 +69,10 @@ void nicless_log(enum nicless_log_level level, const char* sentence);
 /* A number that changes in a forked child: objects made before the fork are dead there. */
 uint64_t nicless_process_generation(void);
 
+/* The folder that stands for / in answers about /dev/infiniband and /sys/class/infiniband*, or NULL. It holds files
+ * and folders that never change, and lives as long as the process. For libnicless_paths.so. */
+const char* nicless_file_tree(void);
+
 #ifdef __cplusplus
 }
 #endif

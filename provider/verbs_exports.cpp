@@ -9,6 +9,7 @@
 #include "provider/device.h"
 #include "provider/errno_shapes.h"
 #include "provider/objects.h"
+#include "provider/private.h"
 #include "provider/sysfs.h"
 #include "provider/verbs65.h"
 
@@ -84,10 +85,15 @@ int ibv_get_pkey_index(ibv_context*, uint8_t port_num, __be16 pkey) {
   return number_or_minus_one("ibv_get_pkey_index", [&] { return pkey_index(port_num, pkey); });
 }
 const char* ibv_get_sysfs_path(void) {
+  const KeepErrno keep;
   return sysfs_path();
 }
 int ibv_read_sysfs_file(const char* folder, const char* file, char* buffer, size_t size) {
-  return read_sysfs_file(folder, file, buffer, size);
+  // A file that is not there is what programs ask to learn: no failure, nothing to say.
+  const auto length = guard([&] { return read_sysfs_file(folder, file, buffer, size); });
+  if (length) return *length;
+  errno = length.error().errno_value;
+  return -1;
 }
 
 // Fork: nothing of ours is mapped for a device, so a child's copy disturbs nothing. ibv_fork_init(3).
@@ -210,6 +216,12 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
 }
 int ibv_destroy_ah(ibv_ah* ah) {
   return errno_itself("ibv_destroy_ah", [&] { return destroy_ah(ah); });
+}
+
+// What libnicless_paths.so answers from.
+const char* nicless_file_tree(void) {
+  const KeepErrno keep;
+  return file_tree();
 }
 
 // Asynchronous events: ibv_get_async_event(3).

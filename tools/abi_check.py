@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Compares what the two built libraries export, and what they need, with the lists in tests/abi.
+"""Compares what the built libraries export, and what they need, with the lists in tests/abi.
 
-    abi_check.py LIBIBVERBS LIBRDMACM TESTS_ABI_FOLDER PRIVATE_H
+    abi_check.py LIBIBVERBS LIBRDMACM LIBNICLESS_PATHS TESTS_ABI_FOLDER PRIVATE_H
 
 A name that is missing, at another version, or no longer (or newly) the default one of its name breaks programs that
 were linked long ago; a name too many is a promise nobody meant. See docs/ABI.md. Exit status 0: all as listed.
@@ -89,10 +89,16 @@ def check_librdmacm(library, folder):
     return check_public(library, exports_of(library), wanted, lambda entry: False)
 
 
+def check_paths(library, folder):
+    """Names of libc without a version: such a definition serves every version that a program asks for."""
+    names = (folder / "libnicless_paths.symbols").read_text().split()
+    return check_public(library, exports_of(library), {(name, None, False) for name in names}, lambda entry: False)
+
+
 def check_dynamic(library, soname, sanitized):
     text = "\n".join(lines_of("readelf", "-dW", library))
     complaints = []
-    if re.findall(r"\(SONAME\).*\[(.*)\]", text) != [soname]:
+    if re.findall(r"\(SONAME\).*\[(.*)\]", text) != ([soname] if soname else []):
         complaints.append(f"{library}: its SONAME is not {soname}")
     if "NODELETE" not in text:
         complaints.append(f"{library}: can be unloaded (-z nodelete is missing)")
@@ -105,14 +111,16 @@ def check_dynamic(library, soname, sanitized):
 def main(arguments):
     sanitized = "--sanitized" in arguments
     arguments = [a for a in arguments if a != "--sanitized"]
-    if len(arguments) != 4:
+    if len(arguments) != 5:
         print(__doc__, file=sys.stderr)
         return 2
-    libibverbs, librdmacm, folder, private_h = arguments
+    libibverbs, librdmacm, paths, folder, private_h = arguments
     complaints = check_libibverbs(libibverbs, pathlib.Path(folder), pathlib.Path(private_h))
     complaints += check_librdmacm(librdmacm, pathlib.Path(folder))
+    complaints += check_paths(paths, pathlib.Path(folder))
     complaints += check_dynamic(libibverbs, "libibverbs.so.1", sanitized)
     complaints += check_dynamic(librdmacm, "librdmacm.so.1", sanitized)
+    complaints += check_dynamic(paths, None, sanitized)
     for complaint in complaints:
         print(complaint)
     print(f"abi_check: {len(complaints)} complaints")

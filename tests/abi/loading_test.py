@@ -37,10 +37,15 @@ LIBRARIES = """
 """.split()
 
 
+def preload_list():
+    return ":".join(f"{FOLDER}/{name}" for name in ("libibverbs.so.1", "librdmacm.so.1", "libnicless_paths.so"))
+
+
 def environment(preload=True, **more):
     ours = {"LD_LIBRARY_PATH": str(FOLDER), "LD_BIND_NOW": "1", "NICLESS_LOG": "error", **more}
     if preload:
-        ours["LD_PRELOAD"] = f"{FOLDER}/libibverbs.so.1:{FOLDER}/librdmacm.so.1"
+        ours["LD_PRELOAD"] = preload_list()
+        ours["NICLESS_PATHS"] = "1"
     return {**os.environ, **ours}
 
 
@@ -84,7 +89,7 @@ class Loading(unittest.TestCase):
         print("not installed:", " ".join(missing) or "none")
 
     def test_our_own_libraries_lack_nothing(self):
-        for name in ("libibverbs.so.1", "librdmacm.so.1"):
+        for name in ("libibverbs.so.1", "librdmacm.so.1", "libnicless_paths.so"):
             status, text = run("ldd", "-r", FOLDER / name, env=environment(preload=False))
             self.assertEqual(status, 0, text)
             self.assertNotRegex(text, BROKEN)
@@ -141,8 +146,7 @@ class Quiet(unittest.TestCase):
         if shutil.which("strace") is None:
             self.skipTest("strace is not installed")
         calls = "trace=file,network,process,desc"
-        status, text = run("strace", "-f", "-e", calls, "-E", f"LD_PRELOAD={FOLDER}/libibverbs.so.1:{FOLDER}/librdmacm.so.1",
-                           "/bin/true", env=dict(os.environ))
+        status, text = run("strace", "-f", "-e", calls, "-E", f"LD_PRELOAD={preload_list()}", "/bin/true", env=dict(os.environ))
         if "ptrace" in text or status != 0:
             self.skipTest("strace may not trace here")
         opened = re.findall(r'open(?:at)?\((?:AT_FDCWD, )?"([^"]+)"', text)
