@@ -67,7 +67,7 @@ struct Wqe {
   RKey rkey{};
   std::uint64_t compare_add = 0;  // atomics
   std::uint64_t swap = 0;
-  DatagramAddress datagram;  // of an unreliable datagram
+  DatagramAddress datagram{};  // of an unreliable datagram
   std::span<const Sge> sges{};
   std::span<const std::byte> inline_data{};
   std::uint64_t length = 0;  // bytes of the whole message
