@@ -3,8 +3,9 @@
 
 #include <cstdio>
 #include <cstring>
+#include <new>
 
-#include "provider/private.h"
+#include "provider/log.h"
 
 namespace nicless::provider {
 namespace {
@@ -14,14 +15,19 @@ constexpr int kSentenceBytesMax = 512;
 }  // namespace
 
 int report(const Call& call, const queue::Error& error) noexcept {
-  if (error.errno_value == EAGAIN || error.errno_value == ENODATA) return error.errno_value;
+  const bool is_failure = error.errno_value != EAGAIN && error.errno_value != ENODATA;
+  if (!is_failure || !is_logged(NICLESS_LOG_WARN)) return error.errno_value;
   char subject[32] = "";
   if (call.qpn) std::snprintf(subject, sizeof subject, " qp 0x%x", *call.qpn);
   const char* name = strerrorname_np(error.errno_value);
   char sentence[kSentenceBytesMax];
   std::snprintf(sentence, sizeof sentence, "%s%s: %s, %s", call.name, subject, name != nullptr ? name : "?",
                 error.why.empty() ? strerrordesc_np(error.errno_value) : error.why.c_str());
-  nicless_log(NICLESS_LOG_WARN, sentence);
+  try {
+    log(NICLESS_LOG_WARN, sentence);
+  } catch (const std::bad_alloc&) {
+    // The errno value tells of it; there is no room for words.
+  }
   return error.errno_value;
 }
 
