@@ -105,7 +105,7 @@ Identity Agent::make_identity(std::uint64_t ca_guid) {
 }
 
 void Agent::pump(ConnectionEntry& entry, Instant at_time) {
-  while (auto message = entry.connection.next_message()) answer(entry.path, *message);
+  while (auto message = entry.connection.next_message()) send(entry.path, *message);
   while (auto event = entry.connection.next_event())
     if (entry.owner != nullptr) report(*entry.owner, *event);
   if (entry.owner == nullptr && entry.connection.is_finished()) return connections.erase(entry);
@@ -140,12 +140,12 @@ void Agent::on_mad(Instant at_time, nicless_gsi* at, const wire::Endpoint& remot
     CmId* listener =
         space ? ports.find_listener(static_cast<rdma_port_space>(*space), wire::port_of(request->service), local)
               : nullptr;
-    if (listener == nullptr) return answer(path, refusal(message, wire::RejReason::InvalidServiceId));
-    if (const auto why = refuses(*request)) return answer(path, refusal(message, *why));
+    if (listener == nullptr) return send(path, refusal(message, wire::RejReason::InvalidServiceId));
+    if (const auto why = refuses(*request)) return send(path, refusal(message, *why));
     request_arrived(*this, *listener, path, message);
     return;
   }
-  if (const auto reply = answer_of_nobody(message)) answer(path, *reply);
+  if (const auto reply = answer_of_nobody(message)) send(path, *reply);
 }
 
 void Agent::on_unreachable(Instant at_time, const wire::Endpoint& remote) {
@@ -171,6 +171,15 @@ void Agent::on_deadline(Instant at_time) {
       pump(*entry, at_time);
     }
   }
+}
+
+void send(const MadPath& path, const wire::CmMessage& message) {
+  const auto bytes = wire::encode(message);
+  nicless_endpoint remote{};
+  std::memcpy(remote.address, path.remote.address.bytes.data(), sizeof remote.address);
+  remote.port = path.remote.port;
+  nicless_gsi_send(path.gsi, reinterpret_cast<const std::uint8_t*>(path.local.bytes.data()), &remote,
+                   path.traffic_class, reinterpret_cast<const std::uint8_t*>(bytes.data()));
 }
 
 Turn::Turn(Agent& agent) NO_THREAD_SAFETY_ANALYSIS : agent_(agent) {

@@ -55,6 +55,9 @@ struct Agent {
 
 Instant now();
 
+// Sends one message along the path. What cannot be sent is as good as lost on the way: who waits for it asks again.
+void send(const MadPath& path, const wire::CmMessage& message);
+
 // One turn of the connection manager: its lock, and after it what must not happen under it.
 class SCOPED_CAPABILITY Turn {
  public:

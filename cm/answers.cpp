@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "cm/answers.h"
 
-#include <cstring>
-
-#include "provider/private.h"
-
 namespace nicless::cm {
 namespace {
 
@@ -69,16 +65,6 @@ std::optional<wire::CmMessage> answer_of_nobody(const wire::CmMessage& message) 
   auto body = std::visit([](const auto& received) { return polite(received); }, message.body);
   if (!body) return std::nullopt;
   return wire::CmMessage{message.tid, std::move(*body)};
-}
-
-void answer(const MadPath& path, const wire::CmMessage& message) {
-  const auto bytes = wire::encode(message);
-  nicless_endpoint remote{};
-  std::memcpy(remote.address, path.remote.address.bytes.data(), sizeof remote.address);
-  remote.port = path.remote.port;
-  // What cannot be sent is as good as lost on the way: whoever waits for it asks again.
-  nicless_gsi_send(path.gsi, reinterpret_cast<const std::uint8_t*>(path.local.bytes.data()), &remote,
-                   path.traffic_class, reinterpret_cast<const std::uint8_t*>(bytes.data()));
 }
 
 }  // namespace nicless::cm

@@ -20,7 +20,4 @@ std::optional<wire::RejReason> refuses(const wire::CmReq& request);
 // no such service. Nothing for those that want no answer.
 std::optional<wire::CmMessage> answer_of_nobody(const wire::CmMessage& message);
 
-// Sends one message along the path.
-void answer(const MadPath& path, const wire::CmMessage& message);
-
 }  // namespace nicless::cm

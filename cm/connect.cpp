@@ -7,6 +7,7 @@
 
 #include "cm/address.h"
 #include "cm/agent.h"
+#include "cm/messages.h"
 #include "cm/qp.h"
 #include "cm/resolve.h"
 #include "provider/private.h"
@@ -15,7 +16,7 @@ namespace nicless::cm {
 namespace {
 
 constexpr int kBacklogMax = 1024;  // also what 0 and nonsense mean, as in the kernel
-constexpr std::uint8_t kCount3Bits = 7;
+constexpr std::uint8_t kMostRetries = 7;
 
 bool is_datagram(const CmId& id) {
   return id.qp_type == IBV_QPT_UD;
@@ -62,38 +63,36 @@ bool uses_srq(const CmId& id, const rdma_conn_param* param) {
   return param != nullptr && param->srq != 0;
 }
 
-std::uint8_t ack_timeout_of(const CmId& id) {
-  if (!id.ack_timeout) return ack_timeout(kTargetAckDelay, kPacketLifetime);
-  return ack_timeout(kTargetAckDelay, *id.ack_timeout > 0 ? static_cast<std::uint8_t>(*id.ack_timeout - 1) : 0);
+EndSpec describe_end(const CmId& id, const rdma_conn_param* param) {
+  return {.qpn = queue::Qpn(qp_number(id, param)),
+          .starting_psn = id.starting_psn,
+          .responder_resources = id.responder_resources,
+          .initiator_depth = id.initiator_depth,
+          .rnr_retry_count = param == nullptr ? kMostRetries : param->rnr_retry_count,
+          .flow_control = param != nullptr && param->flow_control != 0,
+          .srq = uses_srq(id, param)};
 }
 
-wire::CmReq build_request(const CmId& id, const rdma_conn_param* param, std::uint32_t flow_label) {
-  wire::CmReq req;
-  req.service = wire::service_id(static_cast<wire::PortSpace>(id.ps), id.remote.port);
-  req.local_qpn = queue::Qpn(qp_number(id, param));
-  req.responder_resources = id.responder_resources;
-  req.initiator_depth = id.initiator_depth;
-  req.remote_response_timeout = req.local_response_timeout = kResponseTimeout;
-  req.transport = id.qp_type == IBV_QPT_UC ? wire::CmService::Uc : wire::CmService::Rc;
-  req.flow_control = param != nullptr && param->flow_control != 0;
-  req.starting_psn = id.starting_psn;
-  req.retry_count = param == nullptr ? kCount3Bits : std::min(param->retry_count, kCount3Bits);
-  req.rnr_retry_count = param == nullptr ? kCount3Bits : std::min(param->rnr_retry_count, kCount3Bits);
-  req.path_mtu = id.path_mtu;
-  req.srq = uses_srq(id, param);
-  req.primary = {.local_lid = 0xffff,
-                 .remote_lid = 0xffff,
-                 .local_gid = id.local,
-                 .remote_gid = id.remote.address,
-                 .flow_label = flow_label & 0xfffff,
-                 .traffic_class = id.tos,
-                 .hop_limit = 64,
-                 .ack_timeout = ack_timeout_of(id)};
-  return req;
+// RDMA_OPTION_ID_ACK_TIMEOUT takes the place of a round trip, of which a packet lifetime is one way.
+std::uint8_t lifetime_of(const CmId& id) {
+  if (!id.ack_timeout) return kPacketLifetime;
+  return *id.ack_timeout > 0 ? static_cast<std::uint8_t>(*id.ack_timeout - 1) : 0;
 }
 
-Result<void> start_connecting(Agent& agent, CmId& id, wire::CmReq request, std::span<const std::byte> user)
-    REQUIRES(agent.mutex) {
+RequestSpec describe_request(const CmId& id, const rdma_conn_param* param, std::uint32_t flow_label) {
+  return {.space = static_cast<wire::PortSpace>(id.ps),
+          .transport = id.qp_type == IBV_QPT_UC ? wire::CmService::Uc : wire::CmService::Rc,
+          .local = {id.local, id.source_port},
+          .remote = id.remote,
+          .end = describe_end(id, param),
+          .retry_count = param == nullptr ? kMostRetries : param->retry_count,
+          .path_mtu = id.path_mtu,
+          .traffic_class = id.tos,
+          .flow_label = flow_label,
+          .packet_lifetime = lifetime_of(id)};
+}
+
+Result<void> start_connecting(Agent& agent, CmId& id, const rdma_conn_param* param) REQUIRES(agent.mutex) {
   if (id.stage != CmId::Stage::RouteResolved)
     return queue::error(EINVAL,
                         "rdma_resolve_addr and rdma_resolve_route have to succeed before, and one "
@@ -105,32 +104,15 @@ Result<void> start_connecting(Agent& agent, CmId& id, wire::CmReq request, std::
   } else if (int e = nicless_gsi_shared(&path.gsi, &port)) {
     return queue::error(e, "the process's UDP socket for outgoing connections cannot be opened");
   }
+  const auto user = private_data_of(param);
   std::vector<std::byte> data = std::exchange(id.connect_data, {});
   data.insert(data.end(), user.begin(), user.end());
-  request.set_private_data({.ip_version = static_cast<std::uint8_t>(id.local.is_ipv4() ? 4 : 6),
-                            .source_port = id.source_port,
-                            .source = id.local,
-                            .destination = id.remote.address},
-                           data);
+  const auto request = build_request(describe_request(id, param, agent.rng.next_u32()), data);
   const Identity me = agent.make_identity(id.device->ca_guid);
-  id.connection = &agent.connections.add(Connection::connect(now(), me, std::move(request)), path, &id);
+  id.connection = &agent.connections.add(Connection::connect(now(), me, request), path, &id);
   id.stage = CmId::Stage::Connecting;
   agent.pump(*id.connection, now());
   return {};
-}
-
-wire::CmRep build_reply(const CmId& id, const rdma_conn_param* param) {
-  wire::CmRep rep;
-  rep.local_qpn = queue::Qpn(qp_number(id, param));
-  rep.starting_psn = id.starting_psn;
-  rep.responder_resources = id.responder_resources;
-  rep.initiator_depth = id.initiator_depth;
-  rep.target_ack_delay = kTargetAckDelay;
-  rep.flow_control = param != nullptr && param->flow_control != 0;
-  rep.rnr_retry_count = param == nullptr ? kCount3Bits : std::min(param->rnr_retry_count, kCount3Bits);
-  rep.srq = uses_srq(id, param);
-  rep.private_data = wire::padded<wire::CmRep::kPrivateBytes>(private_data_of(param));
-  return rep;
 }
 
 Result<void> reply(CmId& id, const wire::CmRep& rep) {
@@ -153,8 +135,8 @@ std::uint8_t choose(const std::uint8_t* asked, std::uint8_t requested, std::uint
 Result<void> connect(CmId& id, const rdma_conn_param* param) {
   if (auto ok = check_datagram(id); !ok) return ok;
   if (auto ok = check_param(id, param); !ok) return ok;
-  const auto user = private_data_of(param);
-  if (auto ok = check_length(id.connect_data.size() + user.size(), wire::CmReq::kUserBytes); !ok) return ok;
+  const std::size_t bytes = id.connect_data.size() + private_data_of(param).size();
+  if (auto ok = check_length(bytes, wire::CmReq::kUserBytes); !ok) return ok;
   const auto agent = Agent::instance();
   if (!agent) return agent.error();
   {
@@ -163,8 +145,7 @@ Result<void> connect(CmId& id, const rdma_conn_param* param) {
     const bool most_resources = param == nullptr || param->responder_resources == RDMA_MAX_RESP_RES;
     id.initiator_depth = most_depth ? id.device->max_initiator_depth : param->initiator_depth;
     id.responder_resources = most_resources ? id.device->max_responder_resources : param->responder_resources;
-    const wire::CmReq request = build_request(id, param, (*agent)->rng.next_u32());
-    if (auto started = start_connecting(**agent, id, request, user); !started) return started;
+    if (auto started = start_connecting(**agent, id, param); !started) return started;
   }
   return complete(id);
 }
@@ -196,7 +177,7 @@ Result<void> accept(CmId& id, const rdma_conn_param* param) {
                                   id.device->max_responder_resources);
   if (auto moved = move_to_rtr(id, id.responder_resources); !moved) return moved;
   if (auto moved = move_to_rts(id, id.initiator_depth); !moved) return moved;
-  if (auto replied = reply(id, build_reply(id, param)); !replied) {
+  if (auto replied = reply(id, build_reply(describe_end(id, param), private_data_of(param))); !replied) {
     move_to_error(id);
     return replied;
   }

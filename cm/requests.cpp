@@ -104,7 +104,7 @@ bool request_arrived(Agent& agent, CmId& listener, const MadPath& path,
   MadPath own{nullptr, path.local, path.remote, req.primary.traffic_class};
   std::uint16_t port = 0;
   if (!place || nicless_gsi_shared(&own.gsi, &port) != 0) {
-    answer(path, refusal(message, wire::RejReason::NoResources));
+    send(path, refusal(message, wire::RejReason::NoResources));
     return false;
   }
   CmId* child = make_child(listener, *place, path, req);

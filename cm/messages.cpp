@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+#include "cm/messages.h"
+
+#include <algorithm>
+
+namespace nicless::cm {
+namespace {
+
+constexpr std::uint8_t kThreeBits = 7;
+constexpr std::uint16_t kNoLid = 0xffff;
+
+}  // namespace
+
+wire::CmReq build_request(const RequestSpec& spec, std::span<const std::byte> private_data) {
+  wire::CmReq req;
+  req.service = wire::service_id(spec.space, spec.remote.port);
+  req.local_qpn = spec.end.qpn;
+  req.responder_resources = spec.end.responder_resources;
+  req.initiator_depth = spec.end.initiator_depth;
+  req.remote_response_timeout = req.local_response_timeout = kResponseTimeout;
+  req.transport = spec.transport;
+  req.flow_control = spec.end.flow_control;
+  req.starting_psn = spec.end.starting_psn;
+  req.retry_count = std::min(spec.retry_count, kThreeBits);
+  req.rnr_retry_count = std::min(spec.end.rnr_retry_count, kThreeBits);
+  req.max_cm_retries = kMaxCmRetries;
+  req.path_mtu = spec.path_mtu;
+  req.srq = spec.end.srq;
+  req.primary = {.local_lid = kNoLid,
+                 .remote_lid = kNoLid,
+                 .local_gid = spec.local.address,
+                 .remote_gid = spec.remote.address,
+                 .flow_label = spec.flow_label & 0xfffff,
+                 .traffic_class = spec.traffic_class,
+                 .hop_limit = 64,
+                 .ack_timeout = ack_timeout(kTargetAckDelay, spec.packet_lifetime)};
+  req.set_private_data({.ip_version = static_cast<std::uint8_t>(spec.remote.address.is_ipv4() ? 4 : 6),
+                        .source_port = spec.local.port,
+                        .source = spec.local.address,
+                        .destination = spec.remote.address},
+                       private_data);
+  return req;
+}
+
+wire::CmRep build_reply(const EndSpec& end, std::span<const std::byte> private_data) {
+  wire::CmRep rep;
+  rep.local_qpn = end.qpn;
+  rep.starting_psn = end.starting_psn;
+  rep.responder_resources = end.responder_resources;
+  rep.initiator_depth = end.initiator_depth;
+  rep.target_ack_delay = kTargetAckDelay;
+  rep.flow_control = end.flow_control;
+  rep.rnr_retry_count = std::min(end.rnr_retry_count, kThreeBits);
+  rep.srq = end.srq;
+  rep.private_data = wire::padded<wire::CmRep::kPrivateBytes>(private_data);
+  return rep;
+}
+
+}  // namespace nicless::cm

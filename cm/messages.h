@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// REQ and REP as the Linux kernel's rdma_cm fills them (IBTA 12.6.5, 12.6.8): what the program and the route say goes
+// in, and what is the same every time stands here. Pure values; the ids come from the Connection.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "cm/timeouts.h"
+#include "wire/packet/endpoint.h"
+#include "wire/packet/mad.h"
+
+namespace nicless::cm {
+
+// What both messages say of the end that sends them.
+struct EndSpec {
+  queue::Qpn qpn;
+  wire::Psn starting_psn;
+  std::uint8_t responder_resources = 0;
+  std::uint8_t initiator_depth = 0;
+  std::uint8_t rnr_retry_count = 7;  // above 7 is 7
+  bool flow_control = false;
+  bool srq = false;
+};
+
+struct RequestSpec {
+  wire::PortSpace space = wire::PortSpace::Tcp;
+  wire::CmService transport = wire::CmService::Rc;
+  wire::Endpoint local;   // this end, as rdma_get_src_port shows it
+  wire::Endpoint remote;  // the service
+  EndSpec end;
+  std::uint8_t retry_count = 7;
+  std::uint8_t path_mtu = 0;  // ibv_mtu
+  std::uint8_t traffic_class = 0;
+  std::uint32_t flow_label = 0;
+  std::uint8_t packet_lifetime = kPacketLifetime;
+};
+
+// private_data: at most CmReq::kUserBytes.
+wire::CmReq build_request(const RequestSpec& spec, std::span<const std::byte> private_data);
+// private_data: at most CmRep::kPrivateBytes.
+wire::CmRep build_reply(const EndSpec& end, std::span<const std::byte> private_data);
+
+}  // namespace nicless::cm

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+// Goal: what this connection manager says is what the Linux kernel's says in the same place, in every field that is not
+// an id or a number of chance. Method: the kernel's captured messages go in, with its ids and numbers taken over; what
+// comes out is compared whole with what it answered.
+#include <catch2/catch.hpp>
+#include <optional>
+#include <vector>
+
+#include "cm/answers.h"
+#include "cm/connection.h"
+#include "cm/messages.h"
+#include "tests/support/golden.h"
+#include "wire/packet/mad.h"
+#include "wire/packet/packet.h"
+
+namespace nicless::cm {
+namespace {
+
+constexpr std::uint8_t kLifetimeThen = 18;  // of the kernel that was captured
+
+template <typename Body>
+struct Captured {
+  wire::CmMessage message;
+  const Body& body() const { return std::get<Body>(message.body); }
+};
+
+std::vector<wire::CmMessage> cm_messages(const std::string& name) {
+  std::vector<wire::CmMessage> messages;
+  for (const test::GoldenPacket& packet : test::golden_packets(name)) {
+    const wire::Decoded decoded = wire::decode(packet.bytes);
+    if (!decoded || decoded.packet.payload.size() != wire::CmMessage::kSize) continue;
+    const auto cm = wire::decode_cm(decoded.packet.payload.first<wire::CmMessage::kSize>());
+    if (cm) messages.push_back(cm.message);
+  }
+  return messages;
+}
+
+// The n-th message of that kind (from 0).
+template <typename Body>
+Captured<Body> find(const std::vector<wire::CmMessage>& messages, int nth = 0) {
+  for (const wire::CmMessage& message : messages)
+    if (std::holds_alternative<Body>(message.body) && nth-- == 0) return {message};
+  FAIL("no such message in the capture");
+  return {};
+}
+
+Identity identity_of(CommId id, std::uint64_t tid_high, std::uint64_t guid) {
+  return {id, (tid_high & 0xffffffff00000000) | __builtin_bswap32(id.value()), guid};
+}
+
+template <typename Message>
+EndSpec end_of(const Message& message) {
+  return {.qpn = message.local_qpn,
+          .starting_psn = message.starting_psn,
+          .responder_resources = message.responder_resources,
+          .initiator_depth = message.initiator_depth,
+          .rnr_retry_count = message.rnr_retry_count,
+          .flow_control = message.flow_control,
+          .srq = message.srq};
+}
+
+// The request as a program's wishes and a route would make it.
+wire::CmReq rebuild(const wire::CmReq& captured, std::uint8_t lifetime = kLifetimeThen) {
+  const wire::CmaHeader cma = captured.cma().value();
+  const RequestSpec spec{.space = wire::port_space_of(captured.service).value(),
+                         .local = {cma.source, cma.source_port},
+                         .remote = {cma.destination, wire::port_of(captured.service)},
+                         .end = end_of(captured),
+                         .retry_count = captured.retry_count,
+                         .path_mtu = captured.path_mtu,
+                         .traffic_class = captured.primary.traffic_class,
+                         .flow_label = captured.primary.flow_label,
+                         .packet_lifetime = lifetime};
+  return build_request(spec, captured.user_data());
+}
+
+Connection connect_like(const Captured<wire::CmReq>& req, std::uint8_t lifetime = kLifetimeThen) {
+  const Identity me = identity_of(req.body().local_id, req.message.tid, req.body().local_ca_guid);
+  return Connection::connect(Instant{}, me, rebuild(req.body(), lifetime));
+}
+
+Connection answer_like(const Captured<wire::CmReq>& req, CommId local_id, std::uint64_t guid = 0) {
+  return Connection::answer(identity_of(local_id, 0x200000000, guid), req.message);
+}
+
+const char* const kConnections[] = {
+    "rping-C2",     "rping-C2-ipv6",   "rdma_server_client",  "ucmatose",     "cm-slow-accept", "rxt-ops",
+    "rxt-ops-ipv6", "rxt-tos",         "rxt-ps-ib-rc",        "rnr-exceeded", "cmtime",         "ib_send_lat-cm",
+    "rej-consumer", "rej-no-listener", "rej-no-listener-ipv6"};
+
+TEST_CASE("a request holds what the kernel's holds", "[golden]") {
+  for (const char* name : kConnections) {
+    CAPTURE(name);
+    const auto req = find<wire::CmReq>(cm_messages(name));
+    Connection c = connect_like(req);
+    CHECK(c.next_message() == req.message);
+    CHECK_FALSE(c.next_message());
+  }
+}
+
+TEST_CASE("an ACK timeout of the program's stands in the request as in the kernel's", "[golden]") {
+  const auto req = find<wire::CmReq>(cm_messages("rxt-acktimeout"));
+  Connection c = connect_like(req, 14 - 1);
+  CHECK(c.next_message() == req.message);
+}
+
+TEST_CASE("both ends say what the kernel's ends said, from request to release", "[golden]") {
+  const std::string name = GENERATE("rping-C2", "rping-C2-ipv6", "rxt-ops", "rxt-tos", "rxt-ps-ib-rc");
+  CAPTURE(name);
+  const auto messages = cm_messages(name);
+  const auto req = find<wire::CmReq>(messages);
+  const auto rep = find<wire::CmRep>(messages);
+  const auto rtu = find<wire::CmRtu>(messages);
+  const auto dreq = find<wire::CmDreq>(messages);
+  const auto drep = find<wire::CmDrep>(messages);
+
+  Connection active = connect_like(req);
+  Connection passive = answer_like(req, rep.body().local_id, rep.body().local_ca_guid);
+  CHECK(active.next_message() == req.message);
+  REQUIRE(passive.accept(Instant{}, build_reply(end_of(rep.body()), rep.body().private_data)).has_value());
+  CHECK(passive.next_message() == rep.message);
+  active.on_message(Instant{}, rep.message);
+  CHECK(active.next_event() == ConnectionEvent(Replied{rep.body()}));
+  REQUIRE(active.establish().has_value());
+  CHECK(active.next_message() == rtu.message);
+  passive.on_message(Instant{}, rtu.message);
+  CHECK(passive.next_event() == ConnectionEvent(BecameEstablished{}));
+
+  REQUIRE(dreq.body().local_id == active.local_id());
+  active.disconnect(Instant{});
+  CHECK(active.next_message() == dreq.message);
+  passive.on_message(Instant{}, dreq.message);
+  CHECK(passive.next_message() == drep.message);
+  CHECK(passive.next_event() == ConnectionEvent(Disconnected{0}));
+  active.on_message(Instant{}, drep.message);
+  CHECK(active.next_event() == ConnectionEvent(Disconnected{0}));
+}
+
+TEST_CASE("releases that cross end at both ends", "[golden]") {
+  const auto messages = cm_messages("rdma_server_client");
+  const auto req = find<wire::CmReq>(messages);
+  const auto rep = find<wire::CmRep>(messages);
+  const auto from_server = find<wire::CmDreq>(messages, 0);
+  const auto from_client = find<wire::CmDreq>(messages, 1);
+  REQUIRE(from_client.body().local_id == req.body().local_id);
+  Connection active = connect_like(req);
+  active.on_message(Instant{}, rep.message);
+  REQUIRE(active.establish().has_value());
+  active.disconnect(Instant{});
+  while (active.next_message()) {
+  }
+  while (active.next_event()) {
+  }
+  active.on_message(Instant{}, from_server.message);
+  CHECK(active.next_event() == ConnectionEvent(Disconnected{0}));
+  CHECK(active.next_message()->tid == from_server.message.tid);
+  active.on_message(Instant{}, find<wire::CmDrep>(messages).message);
+  CHECK_FALSE(active.next_event());
+}
+
+TEST_CASE("what was agreed comes from the kernel's reply", "[golden]") {
+  const auto messages = cm_messages("rnr-exceeded");
+  Connection active = connect_like(find<wire::CmReq>(messages));
+  const auto rep = find<wire::CmRep>(messages);
+  active.on_message(Instant{}, rep.message);
+  CHECK(active.agreement().rnr_retry_count == 3);
+  CHECK(active.agreement().remote_qpn == rep.body().local_qpn);
+  CHECK(active.agreement().sq_psn == rep.body().starting_psn);
+  CHECK(active.agreement().ack_timeout == 19);
+}
+
+TEST_CASE("a repeated request is told to wait as the kernel tells it", "[golden]") {
+  const auto messages = cm_messages("cm-slow-accept");
+  const auto mra = find<wire::CmMra>(messages);
+  Connection passive = answer_like(find<wire::CmReq>(messages), mra.body().local_id);
+  passive.on_message(Instant{}, find<wire::CmReq>(messages, 1).message);
+  CHECK(passive.next_message() == mra.message);
+}
+
+TEST_CASE("a program's refusal is the kernel's, with and without private data", "[golden]") {
+  const std::string name = GENERATE("rej-consumer", "rej-destroy");
+  CAPTURE(name);
+  const auto messages = cm_messages(name);
+  const auto rej = find<wire::CmRej>(messages);
+  Connection passive = answer_like(find<wire::CmReq>(messages), rej.body().local_id);
+  if (name == "rej-destroy") {
+    passive.abandon(Instant{});
+  } else {
+    REQUIRE(passive.reject(wire::RejReason::ConsumerDefined, rej.body().private_data).has_value());
+  }
+  CHECK(passive.next_message() == rej.message);
+}
+
+TEST_CASE("nobody listens: refused as the kernel refuses", "[golden]") {
+  const std::string name = GENERATE("rej-no-listener", "rej-no-listener-ipv6");
+  CAPTURE(name);
+  const auto messages = cm_messages(name);
+  const auto req = find<wire::CmReq>(messages);
+  const auto rej = find<wire::CmRej>(messages);
+  CHECK_FALSE(refuses(req.body()));
+  CHECK(refusal(req.message, wire::RejReason::InvalidServiceId) == rej.message);
+  Connection active = connect_like(req);
+  active.on_message(Instant{}, rej.message);
+  CHECK(active.next_event() == ConnectionEvent(Rejected{.reason = wire::RejReason::InvalidServiceId}));
+}
+
+TEST_CASE("a client that gives up says so as the kernel does", "[golden]") {
+  const auto messages = cm_messages("cm-client-dies");
+  Connection active = connect_like(find<wire::CmReq>(messages));
+  static_cast<void>(active.next_message());
+  active.abandon(Instant{});
+  CHECK(active.next_message() == find<wire::CmRej>(messages).message);
+}
+
+TEST_CASE("a datagram service that nobody offers is answered as the kernel answers", "[golden]") {
+  const auto messages = cm_messages("sidr-no-listener");
+  CHECK(answer_of_nobody(find<wire::CmSidrReq>(messages).message) == find<wire::CmSidrRep>(messages).message);
+}
+
+TEST_CASE("a release of a connection that is gone is confirmed", "[golden]") {
+  const auto messages = cm_messages("rping-C2");
+  CHECK(answer_of_nobody(find<wire::CmDreq>(messages).message) == find<wire::CmDrep>(messages).message);
+  CHECK_FALSE(answer_of_nobody(find<wire::CmRtu>(messages).message));
+  CHECK_FALSE(answer_of_nobody(find<wire::CmDrep>(messages).message));
+  const auto rep = find<wire::CmRep>(messages);
+  const auto refused = answer_of_nobody(rep.message);
+  REQUIRE(refused);
+  CHECK(std::get<wire::CmRej>(refused->body).reason == wire::RejReason::InvalidCommId);
+  CHECK(std::get<wire::CmRej>(refused->body).remote_id == rep.body().local_id);
+}
+
+}  // namespace
+}  // namespace nicless::cm
