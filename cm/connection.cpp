@@ -209,8 +209,11 @@ void Connection::on_body(Instant now, const wire::CmDrep& drep) {
 }
 
 void Connection::on_unreachable(Instant now) {
-  if (std::holds_alternative<ReqSent>(state_)) {
-    refuse({.reason = RejReason::InvalidServiceId});
+  if (auto* asked = std::get_if<ReqSent>(&state_)) {
+    if (asked->is_refused) return;  // about another connection's REQ, or sent before
+    if (asked->refusals == kRefusals) return refuse({.reason = RejReason::InvalidServiceId});
+    asked->resend.deadline = now + kAfterRefusal * (1 << asked->refusals++);
+    asked->is_refused = true;
   } else if (is_established() || std::holds_alternative<DreqSent>(state_)) {
     end(now, 0);
   } else if (!std::holds_alternative<Timewait>(state_) && !std::holds_alternative<Closed>(state_)) {
@@ -221,6 +224,7 @@ void Connection::on_unreachable(Instant now) {
 void Connection::on_deadline(Instant now) {
   if (auto* asked = std::get_if<ReqSent>(&state_)) {
     if (now < asked->resend.deadline) return;
+    asked->is_refused = false;
     if (resend_due(now, asked->resend, response_wait_)) return send(asked->request);
     state_ = Closed{};
     emit(Unreachable{});

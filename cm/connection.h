@@ -118,6 +118,8 @@ class Connection {
     wire::CmReq request;
     Resend resend;
     bool is_patient = false;  // an MRA came
+    int refusals = 0;         // port unreachable, so often
+    bool is_refused = false;  // since the REQ was last sent
   };
   struct ReqReceived {};
   struct RepReceived {};

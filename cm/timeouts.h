@@ -33,6 +33,12 @@ constexpr std::uint8_t ack_timeout(std::uint8_t ack_delay, std::uint8_t lifetime
   return static_cast<std::uint8_t>(std::min(combined, 31));
 }
 
+// Servers close their listener and listen again on the same port (perftest does, between its two connections), while
+// the client is already asking for the next one. So "nobody listens" is believed the fourth time, 70 ms later: still at
+// once.
+inline constexpr int kRefusals = 3;
+inline constexpr Duration kAfterRefusal = std::chrono::milliseconds(10);  // and twice as long each time
+
 // When to send again, and when to give up. The standard waits the peer's response timeout and two packet lifetimes
 // each time (4.8 s): right for a fabric that loses nothing. UDP loses datagrams, so the first ones go out sooner, twice
 // as far apart each time; a duplicate does no harm (the peer repeats its answer, or says MRA).

@@ -234,14 +234,28 @@ TEST_CASE("a passive side that forgets its request or its reply refuses it", "[c
 TEST_CASE("an unreachable port is a refusal before the connection and an end after it", "[connection]") {
   Pair pair({.loss = 1.0});
   pair.connect(request());
-  pair.active.connection->on_unreachable(pair.now);
-  pair.run_for(kForEver);
+  const auto start = pair.now;
+  for (int refusals = 0; refusals <= kRefusals; ++refusals) {
+    CHECK(pair.active.events.empty());
+    pair.active.connection->on_unreachable(pair.now);
+    pair.run_for(kAfterRefusal * (1 << refusals));
+  }
   CHECK(pair.active.events == std::vector<ConnectionEvent>{Rejected{.reason = wire::RejReason::InvalidServiceId}});
+  CHECK(pair.now - start < milliseconds(200));
 
   Pair other = established();
   other.active.connection->on_unreachable(other.now);
   other.run_for(kForEver);
   CHECK(other.active.event_names() == Names{"REPLIED", "DISCONNECTED", "TIMEWAIT_EXIT"});
+}
+
+TEST_CASE("a port that nobody listens on for a moment only is asked again", "[connection]") {
+  Pair pair;
+  pair.lose(pair.active, "REQ");
+  pair.connect(request());
+  pair.active.connection->on_unreachable(pair.now);
+  pair.run_for(kAfterRefusal + milliseconds(1));
+  CHECK(pair.active.event_names() == Names{"REPLIED"});
 }
 
 TEST_CASE("a DREQ that overtakes the RTU still makes the connection established first", "[connection]") {
