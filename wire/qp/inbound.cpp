@@ -94,28 +94,30 @@ Inbound::Outcome Inbound::on_write(const PacketView& packet, const OpcodeInfo& i
 bool Inbound::begin_write(const PacketView& packet) {
   write_ = packet.headers.reth;
   received_bytes_ = 0;
-  if (attributes_.access & queue::kAccessRemoteWrite) return may_access(write_, queue::kAccessRemoteWrite, "write");
+  if (attributes_.access & queue::kAccessRemoteWrite) return may_access(write_, queue::kAccessRemoteWrite, " write");
   reasons_.add("received a write, but the queue pair has no IBV_ACCESS_REMOTE_WRITE");
   return false;
 }
 
 bool Inbound::may_access(const Reth& reth, std::uint32_t access, const char* what) {
   if (reth.length == 0) return true;  // touches nothing, so nothing is checked: IBTA 9.7.4.1.5
+  return find(reth, access, what) != nullptr;
+}
+
+std::byte* Inbound::find(const Reth& reth, std::uint32_t access, const char* what) {
   const queue::Access found = parts_.regions->find_remote(parts_.pd, reth.rkey, reth.address, reth.length, access);
-  if (found) return true;
-  reasons_.add("received a %s of %u bytes at 0x%llx with rkey 0x%x: %s; the peer gets REM_ACCESS_ERR", what,
-               reth.length, static_cast<unsigned long long>(reth.address), reth.rkey.value(),
-               queue::describe(found.fault));
-  return false;
+  if (found) return found.pointer;
+  reasons_.add("received a%s of %u bytes at 0x%llx with rkey 0x%x: %s; the peer gets REM_ACCESS_ERR", what, reth.length,
+               static_cast<unsigned long long>(reth.address), reth.rkey.value(), queue::describe(found.fault));
+  return nullptr;
 }
 
 bool Inbound::place_write(std::span<const std::byte> payload) {
   if (payload.empty()) return true;
   const Reth part{write_.address + received_bytes_, write_.rkey, static_cast<std::uint32_t>(payload.size())};
-  const queue::Access found =
-      parts_.regions->find_remote(parts_.pd, part.rkey, part.address, part.length, queue::kAccessRemoteWrite);
-  if (!found) return may_access(part, queue::kAccessRemoteWrite, "write");  // the region went away half-way
-  queue::copy_last_byte_last(found.pointer, payload);
+  std::byte* const target = find(part, queue::kAccessRemoteWrite, " write");
+  if (target == nullptr) return false;  // the region went away half-way
+  queue::copy_last_byte_last(target, payload);
   received_bytes_ += payload.size();
   return true;
 }

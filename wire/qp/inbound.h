@@ -30,8 +30,9 @@ class Inbound {
   bool is_well_formed(const PacketView& packet, const OpcodeInfo& info) const;
   Outcome on_send(const PacketView& packet, const OpcodeInfo& info);
   Outcome on_write(const PacketView& packet, const OpcodeInfo& info);
-  // Checks a remote address range; a fault is told as a sentence about `what`.
+  // Checks a remote address range; a fault is told as a sentence about "a<what>".
   bool may_access(const Reth& reth, std::uint32_t access, const char* what);
+  std::byte* find(const Reth& reth, std::uint32_t access, const char* what);  // null: a fault
 
   bool is_in_message() const { return message_ != Message::None; }
   void drop_message() { message_ = Message::None; }  // a receive it had taken waits for the next one

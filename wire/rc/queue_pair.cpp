@@ -23,7 +23,9 @@ queue::Result<void> RcQueuePair::check_opcode(const queue::Wqe& request) const {
   using enum queue::SendOpcode;
   switch (request.opcode) {
     case Read:
-      if (request.has_inline_data) return queue::error(EINVAL, "a read cannot take inline data");
+    case CompareSwap:
+    case FetchAdd:
+      if (request.has_inline_data) return queue::error(EINVAL, "what brings data back cannot be inline");
       return {};
     case Send:
     case SendImm:

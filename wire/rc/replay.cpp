@@ -6,24 +6,41 @@
 namespace nicless::wire {
 
 void Replay::start(std::uint32_t depth) {
-  reads_.assign(std::max(depth, 1u), Read{});
+  entries_.assign(std::max(depth, 1u), Read{});
   next_ = 0;
 }
 
 void Replay::add(const Read& read) {
-  reads_[next_] = read;
-  next_ = (next_ + 1) % reads_.size();
+  add_entry(read);
+}
+
+void Replay::add(const Atomic& atomic) {
+  add_entry(atomic);
+}
+
+void Replay::add_entry(const Entry& entry) {
+  entries_[next_] = entry;
+  next_ = (next_ + 1) % entries_.size();
 }
 
 const Replay::Read* Replay::find(std::uint64_t psn, const Reth& reth, std::uint32_t mtu_bytes) const {
-  const auto covers = [&](const Read& read) {
-    if (psn < read.first_psn || psn >= read.first_psn + read.packets) return false;
-    const std::uint64_t skipped = (psn - read.first_psn) * mtu_bytes;
-    return reth.rkey == read.reth.rkey && reth.address == read.reth.address + skipped &&
-           reth.length <= read.reth.length - skipped;
-  };
-  const auto found = std::find_if(reads_.begin(), reads_.end(), covers);
-  return found == reads_.end() ? nullptr : &*found;
+  for (const Entry& entry : entries_) {
+    const Read* read = std::get_if<Read>(&entry);
+    if (read == nullptr || psn < read->first_psn || psn >= read->first_psn + read->packets) continue;
+    const std::uint64_t skipped = (psn - read->first_psn) * mtu_bytes;
+    const bool is_part = reth.rkey == read->reth.rkey && reth.address == read->reth.address + skipped &&
+                         reth.length <= read->reth.length - skipped;
+    if (is_part) return read;
+  }
+  return nullptr;
+}
+
+const Replay::Atomic* Replay::find(std::uint64_t psn, const AtomicEth& request) const {
+  for (const Entry& entry : entries_) {
+    const Atomic* atomic = std::get_if<Atomic>(&entry);
+    if (atomic != nullptr && atomic->psn == psn && atomic->request == request) return atomic;
+  }
+  return nullptr;
 }
 
 }  // namespace nicless::wire

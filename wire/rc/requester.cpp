@@ -22,6 +22,17 @@ bool is_read(const Wqe& wqe) {
   return wqe.opcode == SendOpcode::Read;
 }
 
+bool is_atomic(const Wqe& wqe) {
+  return wqe.opcode == SendOpcode::CompareSwap || wqe.opcode == SendOpcode::FetchAdd;
+}
+
+// Reads and atomics are done when their response has come, and its data needs somewhere to go.
+bool wants_response(const Wqe& wqe) {
+  return is_read(wqe) || is_atomic(wqe);
+}
+
+constexpr std::uint64_t kAtomicBytes = 8;
+
 }  // namespace
 
 Requester::Requester(const QpParts& parts, const QpAttributes& attributes, Reasons& reasons)
@@ -66,37 +77,53 @@ bool Requester::begin_next(bool may_begin) {
   // A fenced request waits for the reads and atomics before it. IBTA 10.8.3.3.
   if (wqe.fence && !read_ends_.empty()) return false;
   if (fails_locally(wqe)) return false;
-  outstanding_.begin(packets_for(wqe.length, attributes_.path_mtu), is_read(wqe));
+  outstanding_.begin(packets_for(wqe.length, attributes_.path_mtu), wants_response(wqe));
   return true;
 }
 
 bool Requester::fails_locally(const Wqe& wqe) {
-  const auto fault = outbound_.look_up(position_.seq, wqe, is_read(wqe) ? queue::kAccessLocalWrite : 0);
+  if (is_atomic(wqe) && wqe.length != kAtomicBytes) {
+    reasons_.add("send wr_id 0x%llx: an atomic returns 8 bytes, and its list holds %llu; completes with LOC_LEN_ERR",
+                 static_cast<unsigned long long>(wqe.wr_id), static_cast<unsigned long long>(wqe.length));
+    fail_later(queue::WcStatus::LocLenErr);
+    return true;
+  }
+  const auto fault = outbound_.look_up(position_.seq, wqe, wants_response(wqe) ? queue::kAccessLocalWrite : 0);
   if (fault) fail_later(wqe, *fault);
   return fault.has_value();
 }
 
-// A list that may not be used fails its work request, but only when those before it are done: completions keep their
-// order.
 void Requester::fail_later(const Wqe& wqe, const queue::SgFault& fault) {
   reasons_.add("send wr_id 0x%llx: %s; completes with LOC_PROT_ERR", static_cast<unsigned long long>(wqe.wr_id),
                describe(fault).c_str());
+  fail_later(queue::WcStatus::LocProtErr);
+}
+
+// What cannot be sent fails, but only when what stands before it is done: completions keep their order.
+void Requester::fail_later(queue::WcStatus status) {
   local_failure_seq_ = position_.seq;
+  local_failure_ = status;
   fail_local_if_due();
 }
 
 bool Requester::may_send_packet() const {
   const Wqe& wqe = parts_.send_queue->at(position_.seq);
-  if (!is_read(wqe)) return in_flight() < window_.packets();
-  return next_read_packets() > 0;
+  if (wants_response(wqe)) return next_read_packets() > 0;
+  return in_flight() < window_.packets();
 }
 
 bool Requester::build_packet(queue::Instant now, OutDatagram& out) {
   const Wqe& wqe = parts_.send_queue->at(position_.seq);
   const std::uint64_t before = next_psn_;
-  const bool is_built = is_read(wqe) ? build_read_request(wqe, out) : build_message_packet(wqe, out);
-  if (is_built) sent(now, next_psn_ - before);
-  return is_built;
+  if (is_read(wqe)) {
+    build_read_request(wqe, out);
+  } else if (is_atomic(wqe)) {
+    build_atomic_request(wqe, out);
+  } else if (!build_message_packet(wqe, out)) {
+    return false;
+  }
+  sent(now, next_psn_ - before);
+  return true;
 }
 
 bool Requester::build_message_packet(const Wqe& wqe, OutDatagram& out) {
@@ -135,7 +162,7 @@ std::uint64_t Requester::read_packets_allowed(std::uint64_t remaining) const {
   return free * 2 >= window ? free : 0;
 }
 
-bool Requester::build_read_request(const Wqe& wqe, OutDatagram& out) {
+void Requester::build_read_request(const Wqe& wqe, OutDatagram& out) {
   const std::uint64_t mtu = attributes_.path_mtu;
   const std::uint64_t offset = position_.packet * mtu;
   const std::uint64_t packets = next_read_packets();
@@ -144,11 +171,24 @@ bool Requester::build_read_request(const Wqe& wqe, OutDatagram& out) {
   Headers headers = headers_for(attributes_, Op::ReadRequest, numbers(true));
   headers.reth = Reth{wqe.remote_addr + offset, wqe.rkey, static_cast<std::uint32_t>(length)};
   finish_headers(headers, out);
+  asked_for_response(packets);
+}
+
+void Requester::build_atomic_request(const Wqe& wqe, OutDatagram& out) {
+  const bool is_swap = wqe.opcode == SendOpcode::CompareSwap;
+  begin_datagram(attributes_, out);
+  Headers headers = headers_for(attributes_, is_swap ? Op::CompareSwap : Op::FetchAdd, numbers(true));
+  headers.atomic = is_swap ? AtomicEth{wqe.remote_addr, wqe.rkey, wqe.swap, wqe.compare_add}
+                           : AtomicEth{wqe.remote_addr, wqe.rkey, wqe.compare_add, 0};
+  finish_headers(headers, out);
+  asked_for_response(1);
+}
+
+void Requester::asked_for_response(std::uint64_t packets) {
   next_psn_ += packets;
   ack_asked_psn_ = next_psn_;
   const auto place = std::lower_bound(read_ends_.begin(), read_ends_.end(), next_psn_);
   if (place == read_ends_.end() || *place != next_psn_) read_ends_.insert(place, next_psn_);
-  return true;
 }
 
 // Messages longer than the window need acknowledgements on their way, or the window would never open again.

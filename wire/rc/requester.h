@@ -42,11 +42,14 @@ class Requester {
   bool may_send_packet() const;
   bool build_packet(queue::Instant now, OutDatagram& out);
   bool build_message_packet(const queue::Wqe& wqe, OutDatagram& out);
-  bool build_read_request(const queue::Wqe& wqe, OutDatagram& out);
+  void build_read_request(const queue::Wqe& wqe, OutDatagram& out);
+  void build_atomic_request(const queue::Wqe& wqe, OutDatagram& out);
+  void asked_for_response(std::uint64_t packets);
   std::uint64_t next_read_packets() const;
   std::uint64_t read_packets_allowed(std::uint64_t remaining) const;
   bool fails_locally(const queue::Wqe& wqe);
   void fail_later(const queue::Wqe& wqe, const queue::SgFault& fault);
+  void fail_later(queue::WcStatus status);
   Outbound::Numbers numbers(bool wants_ack) const { return {Service::Rc, Psn::of(next_psn_), wants_ack}; }
   bool wants_ack_on_the_way() const;
   void sent(queue::Instant now, std::uint64_t packets);
@@ -56,8 +59,8 @@ class Requester {
   void on_acknowledge(queue::Instant now, const PacketView& packet, std::uint64_t psn);
   void on_nak(queue::Instant now, NakCode code, std::uint64_t psn);
   void on_rnr(queue::Instant now, std::uint8_t timer, std::uint64_t psn);
-  void on_read_response(queue::Instant now, const PacketView& packet, std::uint64_t psn);
-  void accept_read_data(queue::Instant now, const PacketView& packet);
+  void on_data(queue::Instant now, const PacketView& packet, Family family, std::uint64_t psn);
+  void accept_data(queue::Instant now, std::span<const std::byte> bytes);
   // Everything below `psn` arrived, except what still lacks its response; false when such a response is missing.
   bool advance_to(queue::Instant now, std::uint64_t psn);
   void forget_answered_reads();
@@ -99,7 +102,8 @@ class Requester {
   static constexpr queue::Duration kGapQuiet = std::chrono::milliseconds(1);
   std::optional<Gap> gap_;
 
-  std::optional<std::uint64_t> local_failure_seq_;  // cannot be sent; fails once all before it are done
+  std::optional<std::uint64_t> local_failure_seq_;  // cannot be sent; fails once all before it are done ...
+  queue::WcStatus local_failure_ = queue::WcStatus::LocProtErr;  // ... with this
   bool has_failed_ = false;
 };
 

@@ -17,10 +17,10 @@ void Requester::on_response(queue::Instant now, const PacketView& packet) {
   // Older than anything unacknowledged: an answer to a duplicate. Newer than anything sent: a ghost. IBTA 9.7.5.1.1.
   if (unwrapped < 0 || psn >= sent_psn_) return;
   const OpcodeInfo* info = find_opcode(packet.headers.bth.opcode);
-  if (info->family == Family::ReadResponse) {
-    on_read_response(now, packet, psn);
-  } else if (info->family == Family::Acknowledge) {
+  if (info->family == Family::Acknowledge) {
     on_acknowledge(now, packet, psn);
+  } else {
+    on_data(now, packet, info->family, psn);
   }
   fail_local_if_due();
 }
@@ -85,25 +85,32 @@ void Requester::on_rnr(queue::Instant now, std::uint8_t timer, std::uint64_t psn
   retry_.wait_for_receiver(now, timer);
 }
 
-void Requester::on_read_response(queue::Instant now, const PacketView& packet, std::uint64_t psn) {
+void Requester::on_data(queue::Instant now, const PacketView& packet, Family family, std::uint64_t psn) {
   if (psn < acked_psn_) return;
   const bool is_missing = !advance_to(now, psn) || acked_psn_ != psn;
   if (is_missing) return on_gap(now, acked_psn_);
   const std::uint64_t seq = parts_.send_queue->retired();
   if (seq == outstanding_.begun_seq() || !outstanding_.at(seq).is_unanswered()) return;  // nobody asked for data here
-  accept_read_data(now, packet);
+  const Wqe& wqe = parts_.send_queue->at(seq);
+  if ((family == Family::ReadResponse) != (wqe.opcode == queue::SendOpcode::Read)) {
+    reasons_.add("wr_id 0x%llx: the response is of another operation", static_cast<unsigned long long>(wqe.wr_id));
+    return fail(WcStatus::BadRespErr);
+  }
+  if (family == Family::ReadResponse) return accept_data(now, packet.payload);
+  // The program reads what was there before in its own byte order. IBTA 9.5.3; ibv_post_send(3).
+  const std::uint64_t original = packet.headers.atomic_ack.original;
+  accept_data(now, std::as_bytes(std::span(&original, 1)));
 }
 
-void Requester::accept_read_data(queue::Instant now, const PacketView& packet) {
+void Requester::accept_data(queue::Instant now, std::span<const std::byte> bytes) {
   const std::uint64_t seq = parts_.send_queue->retired();
   const Wqe& wqe = parts_.send_queue->at(seq);
   Outstanding::Record& record = outstanding_.at(seq);
   const std::uint64_t offset = record.answered * attributes_.path_mtu;
   const std::uint64_t expected = std::min<std::uint64_t>(attributes_.path_mtu, wqe.length - offset);
-  if (packet.payload.size() != expected) {
+  if (bytes.size() != expected) {
     reasons_.add("read wr_id 0x%llx: a response of %zu bytes came where %llu were due",
-                 static_cast<unsigned long long>(wqe.wr_id), packet.payload.size(),
-                 static_cast<unsigned long long>(expected));
+                 static_cast<unsigned long long>(wqe.wr_id), bytes.size(), static_cast<unsigned long long>(expected));
     return fail(WcStatus::BadRespErr);
   }
   const auto fault = read_cursor_seq_ == seq
@@ -114,7 +121,7 @@ void Requester::accept_read_data(queue::Instant now, const PacketView& packet) {
     reasons_.add("read wr_id 0x%llx: %s", static_cast<unsigned long long>(wqe.wr_id), describe(*fault).c_str());
     return fail(WcStatus::LocProtErr);
   }
-  read_cursor_.scatter(offset, packet.payload);
+  read_cursor_.scatter(offset, bytes);
   ++record.answered;
   advance_to(now, acked_psn_ + 1);
 }
@@ -193,7 +200,7 @@ void Requester::on_deadline(queue::Instant now) {
 
 void Requester::fail_local_if_due() {
   if (!has_failed_ && local_failure_seq_ && parts_.send_queue->retired() == *local_failure_seq_) {
-    fail(WcStatus::LocProtErr);
+    fail(local_failure_);
   }
 }
 

@@ -10,6 +10,26 @@ namespace nicless::wire {
 
 using queue::AsyncType;
 
+namespace {
+
+constexpr std::uint32_t kAtomicBytes = 8;
+
+// Atomic with the program's own accesses and with other queue pairs': IBV_ATOMIC_GLOB.
+using Word [[gnu::may_alias]] = std::uint64_t;
+
+std::uint64_t compare_swap(std::byte* target, std::uint64_t compare, std::uint64_t swap) {
+  std::uint64_t original = compare;
+  __atomic_compare_exchange_n(reinterpret_cast<Word*>(target), &original, swap, false, __ATOMIC_SEQ_CST,
+                              __ATOMIC_SEQ_CST);
+  return original;
+}
+
+std::uint64_t fetch_add(std::byte* target, std::uint64_t add) {
+  return __atomic_fetch_add(reinterpret_cast<Word*>(target), add, __ATOMIC_SEQ_CST);
+}
+
+}  // namespace
+
 Responder::Responder(const QpParts& parts, const QpAttributes& attributes, Reasons& reasons)
     : parts_(parts), attributes_(attributes), reasons_(reasons), inbound_(parts, attributes, reasons) {}
 
@@ -20,7 +40,7 @@ void Responder::start() {
   has_failed_ = false;
   inbound_.reset();
   replay_.start(attributes_.max_dest_rd_atomic);
-  read_replies_.clear();
+  replies_.clear();
   acknowledge_.reset();
 }
 
@@ -45,6 +65,8 @@ void Responder::on_request(queue::Instant, const PacketView& packet) {
       return on_placed(packet, info, inbound_.on_write(packet, info));
     case Family::ReadRequest:
       return on_read(packet);
+    case Family::Atomic:
+      return on_atomic(packet, info);
     default:
       reasons_.add("received %s, which this queue pair does not answer", info.name);
       return refuse(NakCode::InvalidRequest);
@@ -55,6 +77,11 @@ void Responder::on_request(queue::Instant, const PacketView& packet) {
 void Responder::on_duplicate(const PacketView& packet, const OpcodeInfo& info, std::uint64_t psn) {
   if (info.family == Family::ReadRequest) {
     if (replay_.find(psn, packet.headers.reth, attributes_.path_mtu)) answer_read(psn, packet.headers.reth, true);
+    return;
+  }
+  if (info.family == Family::Atomic) {
+    const Replay::Atomic* done = replay_.find(psn, packet.headers.atomic);
+    if (done != nullptr) answer_atomic(psn, done->original, true);
     return;
   }
   // A NAK that is still owed says more than an acknowledgement would.
@@ -89,24 +116,47 @@ void Responder::on_read(const PacketView& packet) {
     reasons_.add("received a read, but the queue pair has no IBV_ACCESS_REMOTE_READ");
     return refuse(NakCode::RemoteAccessError);
   }
-  const bool is_too_many = is_one_read_too_many();
-  if (is_too_many || reth.length > queue::kMessageBytesMax) {
-    reasons_.add(is_too_many ? "received more reads at once than max_dest_rd_atomic (%u) allows"
-                             : "received a read of more than 2^31 bytes (max_dest_rd_atomic %u)",
-                 unsigned{attributes_.max_dest_rd_atomic});
+  if (is_one_too_many()) return refuse(NakCode::InvalidRequest);
+  if (reth.length > queue::kMessageBytesMax) {
+    reasons_.add("received a read of %u bytes; 2^31 is the most", reth.length);
     return refuse(NakCode::InvalidRequest);
   }
-  if (!inbound_.may_access(reth, queue::kAccessRemoteRead, "read")) return refuse(NakCode::RemoteAccessError);
+  if (!inbound_.may_access(reth, queue::kAccessRemoteRead, " read")) return refuse(NakCode::RemoteAccessError);
   message_arrived();
   replay_.add({expected_psn_, packets_for(reth.length, attributes_.path_mtu), reth});
   answer_read(expected_psn_, reth, false);
   advance(packet, packets_for(reth.length, attributes_.path_mtu));
 }
 
+// Carried out once, whatever the network does: a duplicate gets the result that is kept. IBTA 9.4.5, 9.7.4.1.6.
+void Responder::on_atomic(const PacketView& packet, const OpcodeInfo& info) {
+  const AtomicEth& request = packet.headers.atomic;
+  if (!(attributes_.access & queue::kAccessRemoteAtomic)) {
+    reasons_.add("received an atomic, but the queue pair has no IBV_ACCESS_REMOTE_ATOMIC");
+    return refuse(NakCode::RemoteAccessError);
+  }
+  if (is_one_too_many()) return refuse(NakCode::InvalidRequest);
+  if (request.address % kAtomicBytes != 0) {
+    reasons_.add("received an atomic at 0x%llx, which is not a multiple of 8",
+                 static_cast<unsigned long long>(request.address));
+    return refuse(NakCode::InvalidRequest);
+  }
+  const Reth range{request.address, request.rkey, kAtomicBytes};
+  std::byte* const target = inbound_.find(range, queue::kAccessRemoteAtomic, "n atomic");
+  if (target == nullptr) return refuse(NakCode::RemoteAccessError);
+  const std::uint64_t original = info.op == Op::CompareSwap ? compare_swap(target, request.compare, request.swap_add)
+                                                            : fetch_add(target, request.swap_add);
+  message_arrived();
+  replay_.add(Replay::Atomic{expected_psn_, request, original});
+  answer_atomic(expected_psn_, original, false);
+  advance(packet, 1);
+}
+
 void Responder::advance(const PacketView& packet, std::uint64_t packets) {
   expected_psn_ += packets;
-  const bool is_read = packet.headers.bth.opcode == opcode_of(Service::Rc, Op::ReadRequest);
-  if (packet.headers.bth.ack_req && !is_read) acknowledge(Aeth::ack(msn_), expected_psn_ - 1);
+  const Family family = find_opcode(packet.headers.bth.opcode)->family;
+  const bool has_response = family == Family::ReadRequest || family == Family::Atomic;
+  if (packet.headers.bth.ack_req && !has_response) acknowledge(Aeth::ack(msn_), expected_psn_ - 1);
 }
 
 // The peer asked for what it may not have: besides the NAK, this side's program hears of it. IBTA 11.6.3.2.

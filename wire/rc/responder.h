@@ -31,11 +31,13 @@ class Responder {
   std::uint32_t expected_psn() const { return Psn::of(expected_psn_).value(); }
 
  private:
-  struct ReadReply {
+  // A read response, or with `original` that of an atomic.
+  struct Reply {
     std::uint64_t next_psn = 0;
     Replay::Read read;
     std::uint32_t msn = 0;
     bool is_duplicate = false;
+    std::optional<std::uint64_t> original;  // of an atomic
     std::uint64_t end_psn() const { return read.first_psn + read.packets; }
   };
   struct Acknowledge {
@@ -48,6 +50,8 @@ class Responder {
 
   void on_placed(const PacketView& packet, const OpcodeInfo& info, const Inbound::Outcome& outcome);
   void on_read(const PacketView& packet);
+  void on_atomic(const PacketView& packet, const OpcodeInfo& info);
+  bool is_one_too_many();
 
   void message_arrived() { msn_ = (msn_ + 1) & 0xffffff; }
   void advance(const PacketView& packet, std::uint64_t packets);
@@ -55,8 +59,11 @@ class Responder {
   void refuse(NakCode code);
   void give_up(NakCode code);
   void answer_read(std::uint64_t psn, const Reth& reth, bool is_duplicate);
-  bool is_one_read_too_many() const;
-  bool build_read_response(OutDatagram& out);
+  void answer_atomic(std::uint64_t psn, std::uint64_t original, bool is_duplicate);
+  void insert_reply(const Reply& reply);
+  bool build_reply(OutDatagram& out);
+  bool build_read_response(Reply& reply, OutDatagram& out);
+  void build_atomic_response(const Reply& reply, OutDatagram& out);
   void build_acknowledge(OutDatagram& out);
 
   const QpParts& parts_;
@@ -70,7 +77,7 @@ class Responder {
 
   Inbound inbound_;
   Replay replay_;
-  std::deque<ReadReply> read_replies_;  // oldest PSN first
+  std::deque<Reply> replies_;  // oldest PSN first
   std::optional<Acknowledge> acknowledge_;
 };
 
