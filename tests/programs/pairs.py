@@ -87,9 +87,9 @@ def perftest():
     # One row of figures: bytes, iterations, then numbers.
     def pair(program, more, size, iterations, **rest):
         command = f"{program} -F -p {{port}} -s {size} -n {iterations} {more}"
-        row = (rf"^ *{size} +{iterations}\s+[0-9.]+\s+[0-9.]+\s+[0-9.]+",)
+        row = (rf"^ *{size} +{rest.pop('rows', iterations)}\s+[0-9.]+\s+[0-9.]+\s+[0-9.]+",)
         ready = "udp" if "-R" in more.split() else "tcp"
-        server_row = row if "lat" in program else ()
+        server_row = row if program == "ib_send_lat" else ()
         return Pair(rest.pop("name", f"{program} -s {size} {more}".strip()), command, command + " {server}", ready,
                     server_row, row, bound=60, **rest)
 
@@ -103,11 +103,24 @@ def perftest():
     yield pair("ib_send_bw", "-e", 65536, 200)
     yield pair("ib_send_bw", "-R", 65536, 200)
     yield pair("ib_send_bw", "-R -e", 8192, 200)
+    yield pair("ib_send_bw", "-b -q 4", 65536, 200, rows=800)
     yield pair("ib_send_bw", "", 65536, 500, launch="library_path", name="ib_send_bw by LD_LIBRARY_PATH alone")
 
 
+    # one-sided: the target calls nothing while it is read and written
+    yield pair("ib_write_lat", "", 64, 50)
+    yield pair("ib_write_bw", "", 65536, 200)
+    yield pair("ib_read_lat", "", 3000, 200)
+    yield pair("ib_read_bw", "", 65536, 200)
+
+
+def cmtime():
+    yield Pair("cmtime -c 20", "cmtime -p {port} -c 20", "cmtime -p {port} -c 20 -s {server}", "udp",
+               client_prints=(r"^connect +: ", r"^disconnect +: "), is_persistent=True)
+
+
 def table():
-    return [*rdma_client_server(), *rping(), *ucmatose(), *pingpong(), *perftest()]
+    return [*rdma_client_server(), *rping(), *ucmatose(), *cmtime(), *pingpong(), *perftest()]
 
 
 def run_pair(world, pair, gids):
