@@ -75,6 +75,12 @@ struct Script : ExactPair {
   queue::Sge sge;
 };
 
+// The same packets, whichever of them ask for an acknowledgement: after a loss the window is smaller, and more do.
+inline std::vector<Packet> without_ack_req(std::vector<Packet> packets) {
+  for (Packet& packet : packets) packet.headers.bth.ack_req = false;
+  return packets;
+}
+
 inline Wc sent_ok(std::uint64_t wr_id, queue::WcOpcode opcode = queue::WcOpcode::Send) {
   return {.wr_id = wr_id, .opcode = opcode};
 }

@@ -65,8 +65,10 @@ class Requester {
   bool advance_to(queue::Instant now, std::uint64_t psn);
   void forget_answered_reads();
   void rewind(std::uint64_t psn);
-  void on_gap(queue::Instant now, std::uint64_t psn);
-  void resend_from(std::uint64_t psn);  // spends a retry; fails the queue pair when none is left
+  void on_missing_response(queue::Instant now, std::uint64_t newer_psn);
+  void answer_gap(queue::Instant now, std::uint64_t psn, std::uint64_t newest_psn);
+  bool spend_retry();  // fails the queue pair when none is left
+  void resend_from(std::uint64_t psn);
   void fail(queue::WcStatus status);
   void fail_local_if_due();
 
@@ -94,11 +96,15 @@ class Requester {
   queue::SgCursor read_cursor_;  // where the data of read read_cursor_seq_ goes
   std::optional<std::uint64_t> read_cursor_seq_;
 
-  // The gap that was answered last: a missing packet, and when sending went back to it.
+  // The gap that sending went back to last, and when it spent a try of retry_cnt. Of a gap in the responses also the
+  // newest response that came since: what is newer still was under way already, what is older shows that the responder
+  // has answered again and that the same one was lost once more.
   struct Gap {
     std::uint64_t psn = 0;
-    queue::Instant answered_at{};
+    queue::Instant spent_at{};
+    std::uint64_t newest_psn = 0;
   };
+  // Whatever else reports the same gap so soon costs no try more: overtaken packets and doubled NAKs do.
   static constexpr queue::Duration kGapQuiet = std::chrono::milliseconds(1);
   std::optional<Gap> gap_;
 

@@ -30,7 +30,7 @@ void Requester::on_acknowledge(queue::Instant now, const PacketView& packet, std
   switch (aeth.kind()) {
     case Aeth::Kind::Ack:
       if (psn < acked_psn_) return;
-      if (!advance_to(now, psn + 1)) on_gap(now, acked_psn_);  // a read's response is missing: an implied NAK
+      if (!advance_to(now, psn + 1)) on_missing_response(now, psn);
       return;
     case Aeth::Kind::Rnr:
       on_rnr(now, aeth.rnr_timer(), psn);
@@ -45,10 +45,12 @@ void Requester::on_acknowledge(queue::Instant now, const PacketView& packet, std
 
 void Requester::on_nak(queue::Instant now, NakCode code, std::uint64_t psn) {
   if (psn < acked_psn_) return;
-  if (!advance_to(now, psn)) return on_gap(now, acked_psn_);
+  if (!advance_to(now, psn)) return on_missing_response(now, psn);
   switch (code) {
     case NakCode::PsnSequenceError:
-      return on_gap(now, psn);
+      // An answer to what was sent before going back, unless the packet was sent again since.
+      if (psn < next_psn_ && !retry_.is_waiting_for_receiver()) answer_gap(now, psn, psn);
+      return;
     case NakCode::InvalidRequest:
     case NakCode::InvalidRdRequest:
       reasons_.add(
@@ -73,7 +75,7 @@ void Requester::on_nak(queue::Instant now, NakCode code, std::uint64_t psn) {
 
 void Requester::on_rnr(queue::Instant now, std::uint8_t timer, std::uint64_t psn) {
   if (psn < acked_psn_ || retry_.is_waiting_for_receiver()) return;
-  if (!advance_to(now, psn)) return on_gap(now, acked_psn_);
+  if (!advance_to(now, psn)) return on_missing_response(now, psn);
   if (psn >= next_psn_) return;  // an answer to what was sent before going back
   if (!retry_.spend_rnr_retry()) {
     reasons_.add("%s answered RNR %u times (no receive posted there); rnr_retry is %u, 7 would wait for ever",
@@ -88,7 +90,7 @@ void Requester::on_rnr(queue::Instant now, std::uint8_t timer, std::uint64_t psn
 void Requester::on_data(queue::Instant now, const PacketView& packet, Family family, std::uint64_t psn) {
   if (psn < acked_psn_) return;
   const bool is_missing = !advance_to(now, psn) || acked_psn_ != psn;
-  if (is_missing) return on_gap(now, acked_psn_);
+  if (is_missing) return on_missing_response(now, psn);
   const std::uint64_t seq = parts_.send_queue->retired();
   if (seq == outstanding_.begun_seq() || !outstanding_.at(seq).is_unanswered()) return;  // nobody asked for data here
   const Wqe& wqe = parts_.send_queue->at(seq);
@@ -145,7 +147,7 @@ bool Requester::advance_to(queue::Instant now, std::uint64_t psn) {
   if (acked_psn_ == before) return is_complete;
 
   forget_answered_reads();
-  window_.on_acknowledged(acked_psn_, acked_psn_ - before);
+  window_.on_acknowledged(acked_psn_ - before);
   if (next_psn_ < acked_psn_) rewind(acked_psn_);  // went back further than was needed
   retry_.on_progress(now, acked_psn_ < next_psn_);
   return is_complete;
@@ -164,24 +166,38 @@ void Requester::rewind(std::uint64_t psn) {
   position_ = outstanding_.find(parts_.send_queue->retired(), psn);
 }
 
-// One lost packet is reported by every packet behind it: the same gap is answered once, and again only when the resend
-// has had time to arrive.
-void Requester::on_gap(queue::Instant now, std::uint64_t psn) {
-  if (next_psn_ <= psn || retry_.is_waiting_for_receiver()) return;
-  if (gap_ && gap_->psn == psn && now < gap_->answered_at + kGapQuiet) return;
-  resend_from(psn);
-  gap_ = Gap{psn, now};
+// Something newer arrived than the response that is due at acked_psn_: an implied NAK, IBTA 9.7.5.1.1. One lost
+// response is reported by every one behind it, and is answered once.
+void Requester::on_missing_response(queue::Instant now, std::uint64_t newer_psn) {
+  if (next_psn_ <= acked_psn_ || retry_.is_waiting_for_receiver()) return;
+  if (gap_ && gap_->psn == acked_psn_ && newer_psn >= gap_->newest_psn) {
+    gap_->newest_psn = newer_psn;
+    return;
+  }
+  answer_gap(now, acked_psn_, newer_psn);
 }
 
-void Requester::resend_from(std::uint64_t psn) {
+void Requester::answer_gap(queue::Instant now, std::uint64_t psn, std::uint64_t newest_psn) {
+  const bool is_spent_for = gap_ && gap_->psn == psn && now < gap_->spent_at + kGapQuiet;
+  if (!is_spent_for && !spend_retry()) return;
+  gap_ = Gap{psn, is_spent_for ? gap_->spent_at : now, newest_psn};
+  resend_from(psn);
+}
+
+bool Requester::spend_retry() {
   if (!retry_.spend_retry()) {
     reasons_.add(
         "no answer from %s after %u tries with an ack timeout of 2^%u * 4.096 us; is the peer alive and is its "
         "queue pair in RTR or RTS?",
         to_string(attributes_.path.remote).c_str(), retry_.limits().retry_count + 1u,
         unsigned{retry_.limits().timeout_code});
-    return fail(WcStatus::RetryExcErr);
+    fail(WcStatus::RetryExcErr);
+    return false;
   }
+  return true;
+}
+
+void Requester::resend_from(std::uint64_t psn) {
   window_.on_loss(acked_psn_, sent_psn_);
   rewind(psn);
   retry_.disarm();  // the resend arms it again
@@ -195,7 +211,7 @@ void Requester::on_deadline(queue::Instant now) {
   if (acked_psn_ == sent_psn_) return;
   window_.on_timeout();
   gap_.reset();
-  resend_from(acked_psn_);
+  if (spend_retry()) resend_from(acked_psn_);
 }
 
 void Requester::fail_local_if_due() {

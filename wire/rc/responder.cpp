@@ -36,7 +36,7 @@ Responder::Responder(const QpParts& parts, const QpAttributes& attributes, Reaso
 void Responder::start() {
   expected_psn_ = (std::uint64_t{1} << 24) + (attributes_.rq_psn & Psn::kMask);
   msn_ = 0;
-  gap_reported_ = false;
+  gap_newest_psn_.reset();
   has_failed_ = false;
   inbound_.reset();
   replay_.start(attributes_.max_dest_rd_atomic);
@@ -50,9 +50,9 @@ void Responder::on_request(queue::Instant, const PacketView& packet) {
   const std::int64_t unwrapped = unwrap(static_cast<std::int64_t>(expected_psn_), packet.headers.bth.psn);
   const auto psn = static_cast<std::uint64_t>(unwrapped);
   if (unwrapped < 0 || psn < expected_psn_) return on_duplicate(packet, info, psn);
-  if (psn > expected_psn_) return on_out_of_sequence();
+  if (psn > expected_psn_) return on_out_of_sequence(psn);
 
-  gap_reported_ = false;
+  gap_newest_psn_.reset();
   if (!inbound_.is_well_formed(packet, info)) {
     reasons_.add("received %s of %zu bytes where the message or the path MTU of %u does not allow it", info.name,
                  packet.payload.size(), unsigned{attributes_.path_mtu});
@@ -88,9 +88,12 @@ void Responder::on_duplicate(const PacketView& packet, const OpcodeInfo& info, s
   if (!acknowledge_) acknowledge(Aeth::ack(msn_), expected_psn_ - 1);
 }
 
-void Responder::on_out_of_sequence() {
-  if (gap_reported_) return;
-  gap_reported_ = true;
+void Responder::on_out_of_sequence(std::uint64_t psn) {
+  if (gap_newest_psn_ && psn >= *gap_newest_psn_) {
+    gap_newest_psn_ = psn;
+    return;
+  }
+  gap_newest_psn_ = psn;
   acknowledge(Aeth::nak(NakCode::PsnSequenceError, msn_), expected_psn_);
 }
 
@@ -101,7 +104,7 @@ void Responder::on_placed(const PacketView& packet, const OpcodeInfo& info, cons
       if (info.ends_message()) message_arrived();
       return advance(packet, 1);
     case Kind::NoReceive:
-      gap_reported_ = true;  // the packets behind this one are dropped without a further NAK
+      gap_newest_psn_ = expected_psn_;  // the packets behind this one are dropped without a further NAK
       return acknowledge(Aeth::rnr(attributes_.min_rnr_timer, msn_), expected_psn_);
     case Kind::Refused:
       return refuse(outcome.nak);

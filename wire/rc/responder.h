@@ -46,7 +46,7 @@ class Responder {
   };
 
   void on_duplicate(const PacketView& packet, const OpcodeInfo& info, std::uint64_t psn);
-  void on_out_of_sequence();
+  void on_out_of_sequence(std::uint64_t psn);
 
   void on_placed(const PacketView& packet, const OpcodeInfo& info, const Inbound::Outcome& outcome);
   void on_read(const PacketView& packet);
@@ -72,7 +72,9 @@ class Responder {
 
   std::uint64_t expected_psn_ = 0;  // unwrapped
   std::uint32_t msn_ = 0;
-  bool gap_reported_ = false;  // one NAK (or RNR NAK) a gap; IBTA 9.7.5.1.4
+  // One NAK (or RNR NAK) a gap, IBTA 9.7.5.1.4: the newest PSN that came since. One below it shows that the peer has
+  // gone back, and that what is missing was lost once more: that is a new gap.
+  std::optional<std::uint64_t> gap_newest_psn_;
   bool has_failed_ = false;
 
   Inbound inbound_;

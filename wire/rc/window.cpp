@@ -3,11 +3,10 @@
 
 namespace nicless::wire {
 
-void Window::on_acknowledged(std::uint64_t acked_psn, std::uint64_t packets) {
-  if (acked_psn < recovery_end_psn_) return;
+void Window::on_acknowledged(std::uint64_t packets) {
   const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(packets * mtu_bytes_, kMaxBytes));
   if (bytes_ < threshold_bytes_) {
-    bytes_ = std::min(bytes_ + bytes, kMaxBytes);
+    bytes_ = std::min(bytes_ + bytes, threshold_bytes_);
     return;
   }
   credit_bytes_ += bytes;
@@ -17,10 +16,11 @@ void Window::on_acknowledged(std::uint64_t acked_psn, std::uint64_t packets) {
 }
 
 void Window::on_loss(std::uint64_t acked_psn, std::uint64_t sent_psn) {
-  if (acked_psn < recovery_end_psn_) return;
-  recovery_end_psn_ = sent_psn;
-  bytes_ = std::max(bytes_ / 2, kMinPackets * mtu_bytes_);
-  threshold_bytes_ = bytes_;
+  if (acked_psn >= recovery_end_psn_) {
+    recovery_end_psn_ = sent_psn;
+    threshold_bytes_ = std::max(bytes_ / 2, kMinPackets * mtu_bytes_);
+  }
+  bytes_ = kMinPackets * mtu_bytes_;
   credit_bytes_ = 0;
 }
 
