@@ -128,6 +128,16 @@ class Process:
                 raise Failure(f"{self.role} has not bound {kind} port {port} within {bound:.0f} s")
             select.select([], [], [], TICK)
 
+    def wait_file(self, path, size, bound):
+        """Until the file, which this process writes, has `size` bytes."""
+        deadline = time.monotonic() + bound
+        while not (path.exists() and path.stat().st_size >= size):
+            if not self.is_running():
+                raise Failure(f"{self.role} ended before {path.name} had {size} bytes")
+            if time.monotonic() >= deadline:
+                raise Failure(f"{path.name} has not got {size} bytes within {bound:.0f} s")
+            select.select([], [], [], TICK)
+
     def wait_end(self, bound):
         """Until it has ended; its exit status (negative: the signal)."""
         try:
