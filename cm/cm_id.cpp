@@ -100,7 +100,7 @@ Result<void> destroy_id(CmId& id) {
     id.stage = CmId::Stage::Idle;  // listens no more
     if (id.binding)
       if (nicless_gsi* unused = (*agent)->ports.release(*id.binding, id)) (*agent)->closing.push_back(unused);
-    queued = take_queued(id);
+    if (id.events_outstanding > 0) queued = take_queued(id);
     id.events_outstanding -= static_cast<unsigned>(queued.size());
   }
   discard(queued);
