@@ -69,7 +69,7 @@ TEST_CASE("deadlines come in order and follow the connection", "[connection_tabl
   CHECK(table.next_deadline() == start + Resend::kFirst);
   CHECK(table.next_due(start) == nullptr);
   CHECK(table.next_due(start + Resend::kFirst) == &sooner);
-  sooner.connection.on_unreachable(start);
+  sooner.connection.abandon(start);
   table.refresh(sooner);
   CHECK(table.next_due(start + Resend::kFirst * 2) == &later);
 }
