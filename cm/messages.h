@@ -15,8 +15,8 @@ namespace nicless::cm {
 
 // What both messages say of the end that sends them.
 struct EndSpec {
-  queue::Qpn qpn;
-  wire::Psn starting_psn;
+  queue::Qpn qpn{};
+  wire::Psn starting_psn{};
   std::uint8_t responder_resources = 0;
   std::uint8_t initiator_depth = 0;
   std::uint8_t rnr_retry_count = 7;  // above 7 is 7
@@ -27,9 +27,9 @@ struct EndSpec {
 struct RequestSpec {
   wire::PortSpace space = wire::PortSpace::Tcp;
   wire::CmService transport = wire::CmService::Rc;
-  wire::Endpoint local;   // this end, as rdma_get_src_port shows it
-  wire::Endpoint remote;  // the service
-  EndSpec end;
+  wire::Endpoint local{};   // this end, as rdma_get_src_port shows it
+  wire::Endpoint remote{};  // the service
+  EndSpec end{};
   std::uint8_t retry_count = 7;
   std::uint8_t path_mtu = 0;  // ibv_mtu
   std::uint8_t traffic_class = 0;
