@@ -177,7 +177,18 @@ class Process:
 
 def holds_port(pid, kind, port):
     """Whether process `pid` has a socket of its own bound to `port` (for TCP: listening)."""
-    inodes = set()
+    inodes = {inode for bound, inode in bound_sockets(pid, kind) if bound == port}
+    return bool(inodes) and any(link in inodes for link in open_files(pid))
+
+
+def ports_of(process):
+    """The UDP ports that the process has."""
+    links = set(open_files(process.pid))
+    return sorted({port for port, inode in bound_sockets(process.pid, "udp") if inode in links})
+
+
+def bound_sockets(pid, kind):
+    """(port, link in /proc/PID/fd) of all sockets in the network namespace of process `pid`."""
     for family in ("", "6"):
         try:
             rows = pathlib.Path(f"/proc/{pid}/net/{kind}{family}").read_text(encoding="ascii").splitlines()[1:]
@@ -185,10 +196,8 @@ def holds_port(pid, kind, port):
             continue
         for row in rows:
             columns = row.split()
-            is_open = kind == "udp" or columns[3] == "0A"
-            if is_open and int(columns[1].rsplit(":", 1)[1], 16) == port:
-                inodes.add(f"socket:[{columns[9]}]")
-    return bool(inodes) and any(link in inodes for link in open_files(pid))
+            if kind == "udp" or columns[3] == "0A":
+                yield int(columns[1].rsplit(":", 1)[1], 16), f"socket:[{columns[9]}]"
 
 
 def open_files(pid):

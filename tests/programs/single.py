@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Cases of one program, and of what happens when something is wrong. Each is a function that takes the world."""
+import random
 import re
 import signal
 import socket
 
-from harness import ANY, FAILS, Failure
+from harness import ANY, FAILS, Failure, ports_of
 
 
 def gid_indexes(world):
@@ -122,6 +123,31 @@ def second_client_after_kill(world):
     server.expect_running()
 
 
+def garbage_is_dropped(world):
+    """Whatever is thrown at the listener's port and at the connection's: nothing is said, and the next client is served."""
+    port = world.free_port()
+    server = world.start("server", ["rping", "-s", "-P", "-a", "127.0.0.1", "-p", port], pcap=False)
+    server.wait_port("udp", port, world.bound(10))
+    chance = random.Random(7)
+    client = world.start("first", ["rping", "-c", "-v", "-a", "127.0.0.1", "-p", port], pcap=False)
+    client.wait_output(r"ping data: rdma-ping-10: ", world.bound(20))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as thrower:
+        for target in [port, *ports_of(server), *ports_of(client)]:
+            for _ in range(500):
+                size = chance.choice((0, 1, 11, 12, 16, 32, 280, 300, 2000))
+                opcode = chance.choice((0x04, 0x0a, 0x0c, 0x11, 0x64, chance.randrange(256)))
+                thrower.sendto(bytes([opcode]) + chance.randbytes(size), ("127.0.0.1", target))
+    so_far = len(re.findall("ping data: ", client.text))
+    client.wait_output(rf"ping data: rdma-ping-{so_far + 10}: ", world.bound(20))
+    client.signal(signal.SIGKILL)
+    world.run("second", ["rping", "-c", "-v", "-C", 10, "-a", "127.0.0.1", "-p", port], pcap=False,
+              prints=(r"ping data: rdma-ping-9: ",))
+    server.expect_running()
+    said = [line for process in world.processes for line in process.text.splitlines() if line.startswith("nicless:")]
+    if said:
+        raise Failure(f"garbage was worth a sentence: {said[0]}")
+
+
 # ---------------------------------------------------------------- the launcher
 
 
@@ -164,7 +190,7 @@ def child_programs_are_silent(world):
 
 BOTH_WORLDS = (ibv_devices, ibv_devinfo, recvv, no_listener, port_in_use, killed_peer, killed_connected_peer,
                second_client_after_kill)
-LOOPBACK_ONLY = (devices_by_library_path, launcher_unknown_option, launcher_program_not_found, launcher_no_program,
+LOOPBACK_ONLY = (garbage_is_dropped, devices_by_library_path, launcher_unknown_option, launcher_program_not_found, launcher_no_program,
                  missing_interface, launcher_devices, launcher_keeps_exit_status, child_programs_are_silent)
 
 
