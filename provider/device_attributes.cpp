@@ -80,7 +80,7 @@ void query_device(const Device& device, ibv_device_attr* attr) {
   attr->max_qp_rd_atom = kReadsInFlightMax;
   attr->max_qp_init_rd_atom = kReadsInFlightMax;
   attr->max_res_rd_atom = kReadsInFlightMax * kQpMax;
-  attr->atomic_cap = IBV_ATOMIC_NONE;
+  attr->atomic_cap = IBV_ATOMIC_HCA;
   attr->max_ah = kAhMax;
   attr->max_srq = kSrqMax;
   attr->max_srq_wr = static_cast<int>(queue::kQueueDepthMax);

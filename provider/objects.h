@@ -56,9 +56,16 @@ Result<void> destroy_qp(ibv_qp* qp);
 Result<void> post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad_wr);
 Result<void> post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
 
-// Address handles: ibv_create_ah(3). Not usable before UD queue pairs exist; the handle itself is real.
+// The ibv_wr_* interface of a queue pair; EOPNOTSUPP for one that was not created with send_ops_flags.
+Result<ibv_qp_ex*> extended_qp(ibv_qp* qp);
+
+// Address handles: ibv_create_ah(3), ibv_create_ah_from_wc(3).
 Result<ibv_ah*> create_ah(ibv_pd* pd, const ibv_ah_attr* attr);
 Result<void> destroy_ah(ibv_ah* ah);
+// The way back to the sender of a received datagram. grh: the first 40 bytes of the receive buffer.
+Result<void> init_ah_from_wc(ibv_context* context, std::uint8_t port_num, const ibv_wc* wc, const ibv_grh* grh,
+                             ibv_ah_attr* attr);
+Result<ibv_ah*> create_ah_from_wc(ibv_pd* pd, const ibv_wc* wc, const ibv_grh* grh, std::uint8_t port_num);
 
 // Asynchronous events: ibv_get_async_event(3).
 Result<void> wait_async_event(ibv_context* context, ibv_async_event* event);

@@ -6,7 +6,9 @@
 #include <cstring>
 #include <string>
 
+#include "provider/ah.h"
 #include "provider/objects.h"
+#include "provider/post.h"
 #include "provider/qp.h"
 #include "provider/scatter_list.h"
 #include "wire/io/clock.h"
@@ -17,9 +19,9 @@ namespace {
 // A work request in our form. The storage that its spans point at lives as long as this does.
 class SendRequest {
  public:
-  Result<void> read(const ibv_send_wr& wr) {
+  Result<void> read(ibv_qp_type type, const ibv_send_wr& wr) {
     if (wr.opcode > IBV_WR_SEND_WITH_INV) {
-      return queue::error(EINVAL, "opcode " + std::to_string(wr.opcode) + " is none of a reliable connection");
+      return queue::error(EINVAL, "opcode " + std::to_string(wr.opcode) + " is not supported");
     }
     wqe_ = {};
     wqe_.wr_id = wr.wr_id;
@@ -28,7 +30,11 @@ class SendRequest {
     wqe_.solicited = (wr.send_flags & IBV_SEND_SOLICITED) != 0;
     wqe_.fence = (wr.send_flags & IBV_SEND_FENCE) != 0;
     wqe_.imm_or_key = wr.imm_data;  // a union with invalidate_rkey
-    read_remote(wr);
+    if (type != IBV_QPT_UD) {
+      read_remote(wr);
+    } else if (auto addressed = read_address(wr); !addressed) {
+      return addressed;
+    }
     return (wr.send_flags & IBV_SEND_INLINE) != 0 ? read_inline(wr) : read_list(wr);
   }
 
@@ -53,6 +59,12 @@ class SendRequest {
       default:
         return;
     }
+  }
+
+  Result<void> read_address(const ibv_send_wr& wr) {
+    if (wr.wr.ud.ah == nullptr) return queue::error(EINVAL, "a datagram needs an address handle: wr.ud.ah is null");
+    wqe_.datagram = datagram_to(*wr.wr.ud.ah, wr.wr.ud.remote_qpn, wr.wr.ud.remote_qkey);
+    return {};
   }
 
   Result<void> read_list(const ibv_send_wr& wr) {
@@ -87,8 +99,8 @@ class SendRequest {
 };
 
 Result<void> append(Qp& qp, SendRequest& request, const ibv_send_wr& wr) {
-  if (auto read = request.read(wr); !read) return read;
-  if (auto allowed = qp.transport.check_post_send(request.wqe()); !allowed) return allowed;
+  if (auto read = request.read(qp.init.qp_type, wr); !read) return read;
+  if (auto allowed = qp.transport->check_post_send(request.wqe()); !allowed) return allowed;
   return qp.send_queue.post(request.wqe());
 }
 
@@ -96,8 +108,25 @@ Result<void> append(Qp& qp, const ibv_recv_wr& wr) {
   if (qp.receive_queue == nullptr) {
     return queue::error(EINVAL, "this queue pair receives from an SRQ; post there (ibv_post_srq_recv)");
   }
-  if (auto allowed = qp.transport.check_post_recv(); !allowed) return allowed;
+  if (auto allowed = qp.transport->check_post_recv(); !allowed) return allowed;
   return post_list(*qp.receive_queue, wr);
+}
+
+// Lets the engine send what was appended: f appends, with the port's lock held.
+template <typename F>
+Result<void> append_and_send(Qp& qp, F&& f) {
+  wire::UdpPort& port = *qp.seat.port;
+  wire::TurnReport report;
+  Result<void> posted;
+  {
+    queue::MutexLock lock(port.mutex);
+    posted = f();
+    const queue::Instant now = wire::now();
+    port.engine().on_post(now, qp.seat.qpn);
+    report = port.send(now);
+  }
+  qp.context->runtime.settle(port, report);
+  return posted;
 }
 
 }  // namespace
@@ -106,23 +135,26 @@ Result<void> post_send(ibv_qp* verbs, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   Qp& qp = qp_of(verbs);
   *bad_wr = wr;
   if (auto alive = qp.context.check_alive(); !alive) return alive;
-  Result<void> posted;
-  wire::UdpPort& port = *qp.seat.port;
-  wire::TurnReport report;
-  {
-    SendRequest request;
-    queue::MutexLock lock(port.mutex);
+  SendRequest request;
+  // What stands before the first that is not taken is posted.
+  return append_and_send(qp, [&] {
+    Result<void> posted;
     for (; wr != nullptr && posted; wr = wr->next) {
       *bad_wr = wr;
       posted = append(qp, request, *wr);
     }
-    // What stands before the first that was not taken is posted.
-    const queue::Instant now = wire::now();
-    port.engine().on_post(now, qp.seat.qpn);
-    report = port.send(now);
-  }
-  qp.context->runtime.settle(port, report);
-  return posted;
+    return posted;
+  });
+}
+
+Result<void> post_built(Qp& qp, std::span<const queue::Wqe> requests) {
+  if (auto alive = qp.context.check_alive(); !alive) return alive;
+  return append_and_send(qp, [&]() -> Result<void> {
+    for (const queue::Wqe& request : requests) {
+      if (auto allowed = qp.transport->check_post_send(request); !allowed) return allowed;
+    }
+    return qp.send_queue.post_all(requests);
+  });
 }
 
 Result<void> post_recv(ibv_qp* verbs, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
@@ -135,7 +167,7 @@ Result<void> post_recv(ibv_qp* verbs, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
     *bad_wr = wr;
     posted = append(qp, *wr);
   }
-  qp.transport.on_recv_posted();
+  qp.transport->on_recv_posted();
   return posted;
 }
 

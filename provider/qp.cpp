@@ -6,7 +6,11 @@
 
 #include "provider/objects.h"
 #include "provider/qp_attributes.h"
+#include "provider/wr_builder.h"
 #include "wire/io/clock.h"
+#include "wire/rc/queue_pair.h"
+#include "wire/uc/uc_queue_pair.h"
+#include "wire/ud/ud_queue_pair.h"
 
 namespace nicless::provider {
 namespace {
@@ -24,14 +28,14 @@ Result<void> check_at_most(const char* name, std::uint32_t value, std::uint32_t 
 Result<void> check_type(ibv_qp_type type) {
   switch (type) {
     case IBV_QPT_RC:
-      return {};
     case IBV_QPT_UC:
     case IBV_QPT_UD:
+      return {};
     case IBV_QPT_RAW_PACKET:
     case IBV_QPT_XRC_SEND:
     case IBV_QPT_XRC_RECV:
     case IBV_QPT_DRIVER:
-      return queue::error(EOPNOTSUPP, "only reliable connection (IBV_QPT_RC) queue pairs are supported yet");
+      return queue::error(EOPNOTSUPP, "only queue pairs of types RC, UC and UD are supported yet");
   }
   return queue::error(EINVAL, "qp_type is no value of enum ibv_qp_type");
 }
@@ -60,7 +64,7 @@ Result<void> check(const ibv_pd* pd, const ibv_qp_init_attr& attr) {
 
 std::vector<std::string> reasons_of(Qp& qp) {
   queue::MutexLock lock(qp.seat.port->mutex);
-  return qp.transport.take_reasons();
+  return qp.transport->take_reasons();
 }
 
 std::unique_ptr<queue::ReceiveQueue> make_receive_queue(const ibv_qp_init_attr& attr, queue::Qpn qpn) {
@@ -81,7 +85,14 @@ wire::QpParts parts_of(Qp& qp) {
   parts.regions = &qp.context->regions;
   parts.async_events = &qp.context->async_events;
   parts.handle = &qp.verbs.qp_base;
+  parts.port_mtu = static_cast<std::uint16_t>(device_of(public_context(*qp.context)).mtu_bytes);
   return parts;
+}
+
+std::unique_ptr<wire::ProgramQueuePair> make_transport(ibv_qp_type type, const wire::QpParts& parts) {
+  if (type == IBV_QPT_UC) return std::make_unique<wire::UcQueuePair>(parts);
+  if (type == IBV_QPT_UD) return std::make_unique<wire::UdQueuePair>(parts);
+  return std::make_unique<wire::RcQueuePair>(parts);
 }
 
 Result<void> modify(Qp& qp, const ibv_qp_attr& attr, std::uint32_t mask) {
@@ -92,9 +103,9 @@ Result<void> modify(Qp& qp, const ibv_qp_attr& attr, std::uint32_t mask) {
   wire::TurnReport report;
   {
     queue::MutexLock lock(port.mutex);
-    if (auto modified = qp.transport.modify(now, *wanted, mask); !modified) return modified;
+    if (auto modified = qp.transport->modify(now, *wanted, mask); !modified) return modified;
     remember(attr, mask, qp.attr);
-    qp.verbs.qp_base.state = static_cast<ibv_qp_state>(qp.transport.state());
+    qp.verbs.qp_base.state = static_cast<ibv_qp_state>(qp.transport->state());
     port.engine().on_post(now, qp.seat.qpn);
     report = port.send(now);
   }
@@ -114,7 +125,7 @@ Qp::Qp(Pd& the_pd, const ibv_qp_init_attr& attr_given, Seat the_seat)
       init(attr_given),
       send_queue(send_limits(attr_given), send_cq->queue, seat.qpn),
       receive_queue(make_receive_queue(attr_given, seat.qpn)),
-      transport(parts_of(*this)) {
+      transport(make_transport(attr_given.qp_type, parts_of(*this))) {
   ibv_qp& base = verbs.qp_base;
   base.context = public_context(*context);
   base.qp_context = init.qp_context;
@@ -131,6 +142,7 @@ Qp::Qp(Pd& the_pd, const ibv_qp_init_attr& attr_given, Seat the_seat)
   recv_cq->attach(seat.port);
 }
 
+// The builder's type is whole here.
 Qp::~Qp() {
   send_cq->detach(seat.port);
   recv_cq->detach(seat.port);
@@ -150,7 +162,7 @@ Result<ibv_qp*> create_qp(ibv_pd* verbs, ibv_qp_init_attr* attr) {
     qp = std::make_unique<Qp>(pd, granted, *seat);
     runtime.set_reasons(seat->qpn, [raw = qp.get()] { return reasons_of(*raw); });
     queue::MutexLock lock(seat->port->mutex);
-    seat->port->engine().add(seat->qpn, qp->transport);
+    seat->port->engine().add(seat->qpn, *qp->transport);
   } catch (const std::bad_alloc&) {
     runtime.leave_seat(*seat, [] {});
     throw;
@@ -164,13 +176,24 @@ Result<ibv_qp*> create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
     return queue::error(EINVAL, "comp_mask must have IBV_QP_INIT_ATTR_PD and pd must be given");
   }
   if (attr->pd->context != context) return queue::error(EINVAL, "the PD belongs to another context");
-  if (const std::uint32_t rest = attr->comp_mask & ~std::uint32_t{IBV_QP_INIT_ATTR_PD}; rest != 0) {
-    return queue::error(EOPNOTSUPP, "of comp_mask, only IBV_QP_INIT_ATTR_PD is supported");
+  constexpr std::uint32_t kKnown =
+      IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  if ((attr->comp_mask & ~kKnown) != 0) {
+    return queue::error(EOPNOTSUPP, "of comp_mask, only PD, CREATE_FLAGS and SEND_OPS_FLAGS are supported");
+  }
+  if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attr->create_flags != 0) {
+    return queue::error(EOPNOTSUPP, "none of create_flags is supported");
+  }
+  const bool has_send_ops = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
+  if (has_send_ops) {
+    if (auto known = check_send_ops(attr->send_ops_flags); !known) return known.error();
   }
   ibv_qp_init_attr plain{attr->qp_context, attr->send_cq, attr->recv_cq,   attr->srq,
                          attr->cap,        attr->qp_type, attr->sq_sig_all};
   auto qp = create_qp(attr->pd, &plain);
-  if (qp) attr->cap = plain.cap;
+  if (!qp) return qp;
+  attr->cap = plain.cap;
+  if (has_send_ops) install_builder(qp_of(*qp));
   return qp;
 }
 
@@ -187,7 +210,7 @@ Result<void> query_qp(ibv_qp* verbs, ibv_qp_attr* attr, int, ibv_qp_init_attr* i
   queue::MutexLock lock(qp.seat.port->mutex);
   *attr = qp.attr;
   attr->cap = qp.init.cap;
-  refresh(qp.transport.attributes(), *attr);
+  refresh(qp.transport->attributes(), *attr);
   qp.verbs.qp_base.state = attr->qp_state;
   return {};
 }

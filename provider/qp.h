@@ -13,7 +13,7 @@
 #include "provider/srq.h"
 #include "queue/receive_queue.h"
 #include "queue/send_queue.h"
-#include "wire/rc/queue_pair.h"
+#include "wire/qp/program_queue_pair.h"
 
 namespace nicless::provider {
 
@@ -36,12 +36,15 @@ class UseOf {
   Object* object_;
 };
 
+class WrBuilder;
+
 struct Qp {
   Qp(Pd& the_pd, const ibv_qp_init_attr& attr, Seat the_seat);
   ~Qp();
 
-  ibv_qp_ex verbs{};             // its qp_base stands first
-  void* room_for_wr_flush = {};  // release 65 has one slot more
+  ibv_qp_ex verbs{};  // its qp_base stands first
+  // Release 65 has one slot more.
+  void (*wr_flush)(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr, size_t length, uint8_t type, uint8_t level) = {};
   const ContextHold context;
   const PdChild pd;
   const UseOf<Cq> send_cq;
@@ -54,8 +57,10 @@ struct Qp {
   // The rest belongs to the holder of the port's lock; the receive queue has a lock of its own.
   queue::SendQueue send_queue;
   const std::unique_ptr<queue::ReceiveQueue> receive_queue;  // none with an SRQ
-  wire::RcQueuePair transport;
+  const std::unique_ptr<wire::ProgramQueuePair> transport;
   ibv_qp_attr attr{};  // as last set, for what the transport does not keep
+
+  std::unique_ptr<WrBuilder> builder;  // behind the ibv_wr_* functions, where the program asked for them
 };
 
 inline Qp& qp_of(ibv_qp* qp) {

@@ -47,10 +47,6 @@ int ibv_export_buf_dmabuf_fd(ibv_buf*) {
   return -1;
 }
 
-// An ordinary queue pair has no ibv_wr_* interface; one with it is refused when it is made.
-ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp*) {
-  return refusal<ibv_qp_ex*>("ibv_qp_to_qp_ex");
-}
 int ibv_set_ece(ibv_qp*, ibv_ece*) {
   return refusal<int>("ibv_set_ece");
 }
@@ -62,12 +58,6 @@ int ibv_attach_mcast(ibv_qp*, const ibv_gid*, uint16_t) {
 }
 int ibv_detach_mcast(ibv_qp*, const ibv_gid*, uint16_t) {
   return refusal<int>("ibv_detach_mcast");
-}
-int ibv_init_ah_from_wc(ibv_context*, uint8_t, ibv_wc*, ibv_grh*, ibv_ah_attr*) {
-  return refusal<int>("ibv_init_ah_from_wc");
-}
-ibv_ah* ibv_create_ah_from_wc(ibv_pd*, ibv_wc*, ibv_grh*, uint8_t) {
-  return refusal<ibv_ah*>("ibv_create_ah_from_wc");
 }
 int ibv_resolve_eth_l2_from_gid(ibv_context*, ibv_ah_attr*, uint8_t[ETHERNET_LL_SIZE], uint16_t*) {
   return refusal<int>("ibv_resolve_eth_l2_from_gid");

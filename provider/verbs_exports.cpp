@@ -198,6 +198,9 @@ int ibv_destroy_srq(ibv_srq* srq) {
 ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
   return null_and_errno("ibv_create_qp", [&] { return create_qp(pd, attr); });
 }
+ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
+  return null_and_errno("ibv_qp_to_qp_ex", [&] { return extended_qp(qp); });
+}
 int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
   return errno_itself(Call("ibv_modify_qp", qp), [&] { return modify_qp(qp, attr, mask); });
 }
@@ -213,6 +216,12 @@ int ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, uint32_t) {
 }
 ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
   return null_and_errno("ibv_create_ah", [&] { return create_ah(pd, attr); });
+}
+int ibv_init_ah_from_wc(ibv_context* context, uint8_t port_num, ibv_wc* wc, ibv_grh* grh, ibv_ah_attr* attr) {
+  return errno_itself("ibv_init_ah_from_wc", [&] { return init_ah_from_wc(context, port_num, wc, grh, attr); });
+}
+ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, uint8_t port_num) {
+  return null_and_errno("ibv_create_ah_from_wc", [&] { return create_ah_from_wc(pd, wc, grh, port_num); });
 }
 int ibv_destroy_ah(ibv_ah* ah) {
   return errno_itself("ibv_destroy_ah", [&] { return destroy_ah(ah); });

@@ -59,10 +59,20 @@ SendQueue::~SendQueue() {
 }
 
 Result<void> SendQueue::post(const Wqe& request) {
-  if (auto checked = check(request); !checked) return checked;
-  const std::uint64_t held = posted_ - credit_.released();
-  if (held >= limits_.depth) return no_room(held);
+  return post_all(std::span(&request, 1));
+}
 
+Result<void> SendQueue::post_all(std::span<const Wqe> requests) {
+  for (const Wqe& request : requests) {
+    if (auto checked = check(request); !checked) return checked;
+  }
+  const std::uint64_t held_now = held();
+  if (requests.size() > limits_.depth - held_now) return no_room(held_now);
+  for (const Wqe& request : requests) append(request);
+  return {};
+}
+
+void SendQueue::append(const Wqe& request) {
   const std::size_t index = index_of(posted_);
   Slot& slot = slots_[index];
   slot = {.wqe = request, .unsignaled_before = unsignaled_};
@@ -82,7 +92,6 @@ Result<void> SendQueue::post(const Wqe& request) {
   }
   if (!wqe.signaled) ++unsignaled_;
   ++posted_;
-  return {};
 }
 
 const Wqe& SendQueue::at(std::uint64_t seq) const {

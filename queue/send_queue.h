@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "queue/completion.h"
 #include "queue/lazy_array.h"
@@ -38,6 +39,8 @@ class SendQueue {
   // takes, inline data too long, message too long. ENOMEM: no room; the sentence says how many of the work requests in
   // the queue are unsignalled.
   Result<void> post(const Wqe& request);
+  // All of them or, with the error of the first that post() would refuse, none.
+  Result<void> post_all(std::span<const Wqe> requests);
 
   std::uint64_t posted() const { return posted_; }
   std::uint64_t retired() const { return retired_; }
@@ -57,6 +60,8 @@ class SendQueue {
   };
   std::size_t index_of(std::uint64_t seq) const { return static_cast<std::size_t>(seq) & slot_mask_; }
   Result<void> check(const Wqe& request) const;
+  void append(const Wqe& request);
+  std::uint64_t held() const { return posted_ - credit_.released(); }
   Error no_room(std::uint64_t held) const;
 
   const Limits limits_;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <vector>
 
 namespace nicless::test {
@@ -115,6 +116,7 @@ class Qp {
   Qp(Device& the_device, ibv_qp_init_attr attr) : device(the_device), qp(ibv_create_qp(the_device.pd, &attr)) {
     REQUIRE(qp != nullptr);
   }
+  Qp(Device& the_device, ibv_qp* made) : device(the_device), qp(made) { REQUIRE(qp != nullptr); }
   ~Qp() {
     if (qp != nullptr) CHECK(ibv_destroy_qp(qp) == 0);
   }

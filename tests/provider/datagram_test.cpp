@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// Goal: unreliable datagrams arrive behind their 40 bytes of GRH, and can be answered from what the completion says:
+// ibv_create_ah(3), ibv_create_ah_from_wc(3); and unreliable connections carry messages as reliable ones do.
+// Method: two queue pairs of this process, over each address of the device.
+#include <catch2/catch.hpp>
+#include <cerrno>
+
+#include "tests/provider/verbs_pair.h"
+
+using namespace nicless::test;
+
+namespace {
+
+constexpr std::uint32_t kQkey = 0x11111111;
+constexpr std::size_t kGrhBytes = 40;
+
+ibv_qp_init_attr datagram_attr(Cq& cq) {
+  ibv_qp_init_attr attr = rc_attr(cq.cq, cq.cq);
+  attr.qp_type = IBV_QPT_UD;
+  return attr;
+}
+
+void start(Qp& qp) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = 1;
+  attr.qkey = kQkey;
+  REQUIRE(ibv_modify_qp(qp.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) == 0);
+  attr.qp_state = IBV_QPS_RTR;
+  REQUIRE(ibv_modify_qp(qp.qp, &attr, IBV_QP_STATE) == 0);
+  attr.qp_state = IBV_QPS_RTS;
+  REQUIRE(ibv_modify_qp(qp.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0);
+}
+
+int post_datagram(Qp& qp, ibv_ah* ah, std::uint32_t remote_qpn, ibv_sge sge) {
+  ibv_send_wr wr{};
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  wr.opcode = IBV_WR_SEND;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  wr.wr.ud.ah = ah;
+  wr.wr.ud.remote_qpn = remote_qpn;
+  wr.wr.ud.remote_qkey = kQkey;
+  ibv_send_wr* bad = nullptr;
+  return ibv_post_send(qp.qp, &wr, &bad);
+}
+
+}  // namespace
+
+TEST_CASE("a datagram goes to whom its address handle names, and back to whom the completion names", "[datagram]") {
+  const std::uint8_t gid_index = GENERATE(0, 1, 2, 3);
+  Device device;
+  Cq a_cq(device);
+  Cq b_cq(device);
+  Memory memory(device, 8192);
+  memory.fill(1);
+  Qp a(device, datagram_attr(a_cq));
+  Qp b(device, datagram_attr(b_cq));
+  start(a);
+  start(b);
+  ibv_ah_attr attr{};
+  REQUIRE(ibv_query_gid(device.context, 1, gid_index, &attr.grh.dgid) == 0);
+  attr.grh.sgid_index = gid_index;
+  attr.grh.hop_limit = 1;
+  attr.is_global = 1;
+  attr.port_num = 1;
+  ibv_ah* const to_b = ibv_create_ah(device.pd, &attr);
+  REQUIRE(to_b != nullptr);
+  REQUIRE(b.post_recv(1, {memory.sge(4096, 200)}) == 0);
+  REQUIRE(a.post_recv(2, {memory.sge(5000, 200)}) == 0);
+
+  REQUIRE(post_datagram(a, to_b, b.qp->qp_num, memory.sge(0, 100)) == 0);
+  CHECK(ibv_destroy_ah(to_b) == 0);  // the work request has its own copy
+  CHECK(a_cq.take().status == IBV_WC_SUCCESS);
+  ibv_wc wc = b_cq.take();
+  CHECK(wc.byte_len == kGrhBytes + 100);
+  CHECK(wc.src_qp == a.qp->qp_num);
+  CHECK((wc.wc_flags & IBV_WC_GRH) != 0);
+  CHECK(std::equal(memory.bytes.begin(), memory.bytes.begin() + 100, memory.bytes.begin() + 4096 + kGrhBytes));
+
+  auto* const grh = reinterpret_cast<ibv_grh*>(&memory.bytes[4096]);
+  ibv_ah* const back = ibv_create_ah_from_wc(device.pd, &wc, grh, 1);
+  REQUIRE(back != nullptr);
+  REQUIRE(post_datagram(b, back, wc.src_qp, memory.sge(1000, 50)) == 0);
+  CHECK(b_cq.take().status == IBV_WC_SUCCESS);
+  CHECK(a_cq.take().byte_len == kGrhBytes + 50);
+  CHECK(ibv_destroy_ah(back) == 0);
+}
+
+TEST_CASE("a datagram without an address handle is refused", "[datagram]") {
+  Device device;
+  Cq cq(device);
+  Memory memory(device, 64);
+  Qp qp(device, datagram_attr(cq));
+  start(qp);
+  CHECK(post_datagram(qp, nullptr, 1, memory.sge(0, 8)) == EINVAL);
+}
+
+TEST_CASE("an unreliable connection carries a message of several packets", "[uc]") {
+  Device device;
+  Cq cq(device);
+  Memory memory(device, 8192);
+  memory.fill(5);
+  ibv_qp_init_attr attr = rc_attr(cq.cq, cq.cq);
+  attr.qp_type = IBV_QPT_UC;
+  Qp a(device, attr);
+  Qp b(device, attr);
+  for (Qp* qp : {&a, &b}) {
+    const Qp& peer = qp == &a ? b : a;
+    REQUIRE(qp->to_init() == 0);
+    ibv_qp_attr rtr{};
+    rtr.qp_state = IBV_QPS_RTR;
+    rtr.path_mtu = IBV_MTU_1024;
+    rtr.dest_qp_num = peer.qp->qp_num;
+    rtr.ah_attr.is_global = 1;
+    rtr.ah_attr.port_num = 1;
+    rtr.ah_attr.grh.hop_limit = 64;
+    REQUIRE(ibv_query_gid(device.context, 1, 0, &rtr.ah_attr.grh.dgid) == 0);
+    REQUIRE(ibv_modify_qp(qp->qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN) ==
+            0);
+    ibv_qp_attr rts{};
+    rts.qp_state = IBV_QPS_RTS;
+    REQUIRE(ibv_modify_qp(qp->qp, &rts, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0);
+  }
+  REQUIRE(b.post_recv(1, {memory.sge(4096, 3000)}) == 0);
+  REQUIRE(a.post_send(2, {memory.sge(0, 2500)}) == 0);
+  CHECK(cq.take().status == IBV_WC_SUCCESS);
+  CHECK(cq.take().status == IBV_WC_SUCCESS);
+  CHECK(std::equal(memory.bytes.begin(), memory.bytes.begin() + 2500, memory.bytes.begin() + 4096));
+}
