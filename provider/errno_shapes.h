@@ -20,7 +20,6 @@ namespace nicless::provider {
 
 // The call as its sentence names it: "ibv_modify_qp" or "ibv_modify_qp qp 0x8f1203".
 struct Call {
-  // NOLINTNEXTLINE(google-explicit-constructor): a bare name is the common case.
   Call(const char* call_name) : name(call_name) {}
   Call(const char* call_name, const ibv_qp* qp) : name(call_name), qpn(qp->qp_num) {}
   const char* name;

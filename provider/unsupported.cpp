@@ -13,7 +13,6 @@ namespace {
 // A call's name as a template argument, so that each slot gets a refusal that knows its name.
 template <std::size_t N>
 struct Name {
-  // NOLINTNEXTLINE(google-explicit-constructor): a string literal is what a name is written as.
   constexpr Name(const char (&literal)[N]) { std::copy_n(literal, N, text); }
   char text[N];
 };
