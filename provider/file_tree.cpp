@@ -46,6 +46,12 @@ std::string interface_name(std::uint32_t index) {
   return if_indextoname(index, name.data()) != nullptr ? name.data() : "";
 }
 
+std::string join(std::initializer_list<std::string_view> parts) {
+  std::string whole;
+  for (const std::string_view part : parts) whole += part;
+  return whole;
+}
+
 void describe_port(const Device& device, const std::string& folder, std::vector<TreeFile>& files) {
   const bool up = !device.gids.empty();
   files.push_back({folder + "state", up ? "4: ACTIVE\n" : "1: DOWN\n"});
@@ -60,9 +66,10 @@ void describe_port(const Device& device, const std::string& folder, std::vector<
   files.push_back({folder + "pkeys/0", "0xffff\n"});
   for (std::size_t i = 0; i < device.gids.size(); ++i) {
     const std::string index = std::to_string(i);
-    files.push_back({folder + "gids/" + index, hex_groups(device.gids[i].gid.bytes) + "\n"});
-    files.push_back({folder + "gid_attrs/types/" + index, "RoCE v2\n"});
-    files.push_back({folder + "gid_attrs/ndevs/" + index, interface_name(device.gids[i].interface_index) + "\n"});
+    files.push_back({join({folder, "gids/", index}), join({hex_groups(device.gids[i].gid.bytes), "\n"})});
+    files.push_back({join({folder, "gid_attrs/types/", index}), "RoCE v2\n"});
+    files.push_back(
+        {join({folder, "gid_attrs/ndevs/", index}), join({interface_name(device.gids[i].interface_index), "\n"})});
   }
 }
 
@@ -156,7 +163,7 @@ std::string private_folder() {
   for (const char* base :
        std::initializer_list<const char*>{std::getenv("XDG_RUNTIME_DIR"), std::getenv("TMPDIR"), "/tmp"}) {
     if (base == nullptr || *base != '/') continue;
-    const std::string folder = base + name;
+    std::string folder = base + name;
     mkdir(folder.c_str(), 0700);
     if (is_ours_alone(folder.c_str())) return folder;
   }
