@@ -10,6 +10,14 @@
 
 using namespace nicless::test;
 
+namespace {
+
+// As numbers: ibv_reg_mr is a macro that mixes two enums.
+const int kLocalWrite = IBV_ACCESS_LOCAL_WRITE;
+const int kRemoteWrite = IBV_ACCESS_REMOTE_WRITE;
+
+}  // namespace
+
 TEST_CASE("a PD is busy while a region belongs to it", "[pd_mr]") {
   Device device;
   {
@@ -45,7 +53,7 @@ TEST_CASE("memory that is not mapped, or not writable, is refused with EFAULT", 
     REQUIRE(mprotect(static_cast<char*>(pages) + kPage, kPage, PROT_READ) == 0);
   }
   errno = 0;
-  CHECK(ibv_reg_mr(device.pd, pages, 2 * kPage, IBV_ACCESS_LOCAL_WRITE) == nullptr);
+  CHECK(ibv_reg_mr(device.pd, pages, 2 * kPage, kLocalWrite) == nullptr);
   CHECK(errno == EFAULT);
   munmap(pages, 2 * kPage);
 }
@@ -54,7 +62,7 @@ TEST_CASE("remote write without local write is refused with EINVAL", "[pd_mr]") 
   Device device;
   char byte = 0;
   errno = 0;
-  CHECK(ibv_reg_mr(device.pd, &byte, 1, IBV_ACCESS_REMOTE_WRITE) == nullptr);
+  CHECK(ibv_reg_mr(device.pd, &byte, 1, kRemoteWrite) == nullptr);
   CHECK(errno == EINVAL);
 }
 

@@ -55,7 +55,8 @@ struct End {
     attr.cap = {kDepth, kDepth, 1, 1, 0};
     attr.qp_type = IBV_QPT_RC;
     qp = ibv_create_qp(side.pd, &attr);
-    mr = ibv_reg_mr(side.pd, bytes.data(), bytes.size(), IBV_ACCESS_LOCAL_WRITE);
+    const int access = IBV_ACCESS_LOCAL_WRITE;
+    mr = ibv_reg_mr(side.pd, bytes.data(), bytes.size(), access);
     check(qp != nullptr && mr != nullptr, "no QP or MR");
   }
   ~End() { check(ibv_destroy_qp(qp) == 0 && ibv_dereg_mr(mr) == 0, "an end stays busy"); }

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+// Goal: the progress thread serves ports nobody polls, keeps off those that are polled, takes them back, meets the
+// owner's deadlines, and sleeps otherwise.
+// Method: real ports on loopback with management datagrams as traffic; an owner that counts and tells. Waiting is for a
+// condition variable, bounded.
+#include "wire/io/progress_thread.h"
+
+#include <poll.h>
+
+#include <catch2/catch.hpp>
+#include <condition_variable>
+#include <mutex>
+
+#include "wire/io/clock.h"
+
+using namespace nicless;
+using namespace nicless::wire;
+
+namespace {
+
+constexpr std::chrono::seconds kPatience{20};
+
+// Lives as long as the process, like the thread.
+class Owner final : public ProgressOwner {
+ public:
+  void on_turn(UdpPort& port, const TurnReport& report) override {
+    const std::lock_guard lock(mutex_);
+    received_ += report.received;
+    last_port_ = &port;
+    changed_.notify_all();
+  }
+  std::optional<queue::Instant> on_wake(queue::Instant now) override {
+    const std::lock_guard lock(mutex_);
+    ++wakes_;
+    if (deadline_ && *deadline_ <= now) {
+      deadline_.reset();
+      ++deadlines_met_;
+    }
+    changed_.notify_all();
+    return deadline_;
+  }
+
+  void set_deadline(queue::Instant deadline) {
+    const std::lock_guard lock(mutex_);
+    deadline_ = deadline;
+  }
+  template <typename F>
+  bool wait_for(F&& holds) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return holds(*this); });
+  }
+
+  template <typename F>
+  auto read(F&& f) {
+    const std::lock_guard lock(mutex_);
+    return f(*this);
+  }
+
+  // Under the lock: inside wait_for and read.
+  std::size_t received_ = 0;
+  std::size_t wakes_ = 0;
+  std::size_t deadlines_met_ = 0;
+  UdpPort* last_port_ = nullptr;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<queue::Instant> deadline_;
+};
+
+// One thread serves all tests: it never ends.
+struct World {
+  World() {
+    auto started = ProgressThread::start(owner);
+    REQUIRE(started.has_value());
+    thread = *started;
+  }
+  Owner owner;
+  ProgressThread* thread = nullptr;
+};
+World& world() {
+  static World& made = *new World;
+  return made;
+}
+
+std::size_t received() {
+  return world().owner.read([](Owner& o) { return o.received_; });
+}
+
+struct Watched {
+  Watched() {
+    auto opened = UdpPort::open(any_address(), nullptr);
+    REQUIRE(opened.has_value());
+    port = *opened;
+    REQUIRE(world().thread->watch(port).has_value());
+  }
+  ~Watched() {
+    world().thread->unwatch(*port);
+    queue::MutexLock lock(port->mutex);
+    port->close();
+  }
+  std::shared_ptr<UdpPort> port;
+};
+
+void send_to(UdpPort& to) {
+  auto from = UdpPort::open(any_address(), nullptr);
+  REQUIRE(from.has_value());
+  Mad mad;
+  in_addr loopback{};
+  loopback.s_addr = htonl(INADDR_LOOPBACK);
+  mad.from = {gid_of(loopback), (*from)->udp_port()};
+  mad.to = {gid_of(loopback), to.udp_port()};
+  queue::MutexLock lock((*from)->mutex);
+  (*from)->engine().gsi().post(mad);
+  (*from)->send(now());
+}
+
+}  // namespace
+
+TEST_CASE("a port that nobody polls is served", "[progress]") {
+  const Watched watched;
+  const std::size_t before = received();
+  send_to(*watched.port);
+  CHECK(world().owner.wait_for([&](Owner& o) { return o.received_ == before + 1; }));
+  CHECK(world().owner.read([](Owner& o) { return o.last_port_; }) == watched.port.get());
+}
+
+TEST_CASE("a polled port is left to its poller, and taken back when the polls end", "[progress]") {
+  const Watched watched;
+  const std::size_t before = received();
+  watched.port->mark_polled(now() + std::chrono::seconds(1));  // polls that go on for a second
+  send_to(*watched.port);
+  CHECK(world().owner.wait_for([&](Owner&) { return !watched.port->is_watched(); }));
+  CHECK(received() == before);
+  CHECK(world().owner.wait_for([&](Owner& o) { return o.received_ == before + 1; }));
+  CHECK(watched.port->is_watched());
+}
+
+TEST_CASE("a poller that will wait instead gives the port back at once", "[progress]") {
+  const Watched watched;
+  const std::size_t before = received();
+  watched.port->mark_polled(now() + std::chrono::hours(1));
+  send_to(*watched.port);
+  CHECK(world().owner.wait_for([&](Owner&) { return !watched.port->is_watched(); }));
+  world().thread->take_back(*watched.port);
+  CHECK(watched.port->is_watched());
+  CHECK(world().owner.wait_for([&](Owner& o) { return o.received_ == before + 1; }));
+}
+
+TEST_CASE("the owner's deadline is met, and an earlier one wakes the thread", "[progress]") {
+  Owner& owner = world().owner;
+  const std::size_t met = owner.read([](Owner& o) { return o.deadlines_met_; });
+  const std::size_t wakes = owner.read([](Owner& o) { return o.wakes_; });
+  owner.set_deadline(now() + std::chrono::hours(1));
+  world().thread->wake();
+  REQUIRE(owner.wait_for([&](Owner& o) { return o.wakes_ > wakes; }));
+  const queue::Instant soon = now() + std::chrono::milliseconds(5);
+  owner.set_deadline(soon);
+  world().thread->wake_by(soon);
+  CHECK(owner.wait_for([&](Owner& o) { return o.deadlines_met_ == met + 1; }));
+}
+
+TEST_CASE("a port that is unwatched can be closed while datagrams come", "[progress]") {
+  for (int i = 0; i < 50; ++i) {
+    const Watched watched;
+    send_to(*watched.port);
+  }
+}
+
+TEST_CASE("the thread knows itself", "[progress]") {
+  CHECK_FALSE(world().thread->is_this_thread());
+}
