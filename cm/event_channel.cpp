@@ -90,6 +90,10 @@ void destroy_event_channel(EventChannel& channel) {
     return;
   }
   while (auto event = channel.events.take()) delete *event;
+  if (channel.events.is_waited_on()) {
+    channel.events.abandon();
+    return;
+  }
   delete &channel;
 }
 

@@ -37,14 +37,16 @@ EventGate& fill(const queue::AsyncEvent& from, ibv_async_event* event) {
 
 Result<void> wait_async_event(ibv_context* verbs, ibv_async_event* event) {
   Context& context = context_of(verbs);
-  for (;;) {
-    if (auto alive = check_generation(context.generation); !alive) return alive;
-    const auto taken = context.async_events.take([&](const queue::AsyncEvent& e) { fill(e, event).on_delivered(); });
-    if (taken) return {};
-    if (const int e = context.async_events.await()) {
-      return queue::error(e, e == EAGAIN ? "no event is waiting" : "interrupted by a signal");
+  if (auto alive = check_generation(context.generation); !alive) return alive;
+  return context.async_events.while_waiting([&]() -> Result<void> {
+    for (;;) {
+      const auto taken = context.async_events.take([&](const queue::AsyncEvent& e) { fill(e, event).on_delivered(); });
+      if (taken) return {};
+      if (const int e = context.async_events.await()) {
+        return queue::error(e, e == EAGAIN ? "no event is waiting" : "interrupted by a signal");
+      }
     }
-  }
+  });
 }
 
 void ack_async_event(ibv_async_event* event) {

@@ -15,7 +15,12 @@ namespace {
 constexpr int kCompletionVectors = 1;
 
 void release(Context& context) {
-  if (context.holders.fetch_sub(1) == 1) delete &context;
+  if (context.holders.fetch_sub(1) != 1) return;
+  if (context.async_events.is_waited_on()) {
+    context.async_events.abandon();
+    return;
+  }
+  delete &context;
 }
 
 }  // namespace

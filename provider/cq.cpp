@@ -68,6 +68,10 @@ Result<void> destroy_comp_channel(ibv_comp_channel* verbs) {
   if (const std::uint32_t users = channel.users.load(); users != 0) {
     return queue::error(EBUSY, std::to_string(users) + " completion queues still use this channel");
   }
+  if (channel.events.is_waited_on()) {
+    channel.events.abandon();
+    return {};
+  }
   delete &channel;
   return {};
 }
@@ -116,16 +120,18 @@ Result<void> destroy_cq(ibv_cq* verbs) {
 
 Result<ibv_cq*> wait_cq_event(ibv_comp_channel* verbs) {
   Channel& channel = channel_of(verbs);
-  for (;;) {
-    if (auto alive = channel.context.check_alive(); !alive) return alive.error();
-    const auto event = channel.events.take([](const queue::CompletionEvent& taken) {
-      cq_of(static_cast<ibv_cq*>(taken.handle)).completion_events.on_delivered();
-    });
-    if (event) return static_cast<ibv_cq*>(event->handle);
-    if (const int e = channel.events.await()) {
-      return queue::error(e, e == EAGAIN ? "no event is waiting" : "interrupted by a signal");
+  if (auto alive = channel.context.check_alive(); !alive) return alive.error();
+  return channel.events.while_waiting([&]() -> Result<ibv_cq*> {
+    for (;;) {
+      const auto event = channel.events.take([](const queue::CompletionEvent& taken) {
+        cq_of(static_cast<ibv_cq*>(taken.handle)).completion_events.on_delivered();
+      });
+      if (event) return static_cast<ibv_cq*>(event->handle);
+      if (const int e = channel.events.await()) {
+        return queue::error(e, e == EAGAIN ? "no event is waiting" : "interrupted by a signal");
+      }
     }
-  }
+  });
 }
 
 void ack_cq_events(ibv_cq* cq, unsigned count) {

@@ -5,6 +5,8 @@
 //
 // Waiting behaves as read(2) on the kernel's own event files does, which is what programs are written for: EAGAIN under
 // O_NONBLOCK, EINTR only from a signal handler without SA_RESTART, and a point where pthread_cancel takes effect.
+// Programs destroy a channel while a thread of theirs still waits on it (rping does): the thread then sleeps for ever,
+// as it does in the kernel, so the owner abandons such a list instead of destroying it.
 #pragma once
 
 #include <atomic>
@@ -64,26 +66,45 @@ class EventList {
     return event;
   }
 
-  // Blocks as the descriptor's flags say; the error is EAGAIN or EINTR.
-  Result<Event> wait() EXCLUDES(mutex_) {
-    for (;;) {
-      if (auto event = take()) return std::move(*event);
-      if (int e = await()) return error(e, e == EAGAIN ? "no event is waiting" : "interrupted by a signal");
+  // What calls await() does so inside a body, and touches the list nowhere else. No destructor marks the end: a
+  // cancelled thread unwinds by the program's libgcc, and our own, linked in statically, could not go on from a cleanup
+  // of ours. After a cancellation the list is therefore thought to be waited on for ever.
+  template <typename Body>
+  auto while_waiting(Body&& body) {
+    waiters_.fetch_add(1);
+    auto result = body();
+    waiters_.fetch_sub(1);
+    return result;
+  }
+
+  bool is_waited_on() const { return waiters_.load() > 0; }
+
+  // Gives up the descriptor. Whoever waits sleeps on, so the list itself has to stay, and hangs where it can be found.
+  void abandon() {
+    close_event_fd(fd_.exchange(-1));
+    next_abandoned_ = abandoned_.load();
+    while (!abandoned_.compare_exchange_weak(next_abandoned_, this)) {
     }
   }
 
-  // The blocking half of wait(): 0 when take() is worth a try, else EAGAIN or EINTR. A cancelled thread unwinds from
-  // here through its callers, so a noexcept function must not stand between this and the program: such doors loop over
-  // take() and await() themselves.
+  // Blocks as the descriptor's flags say; the error is EAGAIN or EINTR.
+  Result<Event> wait() EXCLUDES(mutex_) {
+    return while_waiting([this]() -> Result<Event> {
+      for (;;) {
+        if (auto event = take()) return std::move(*event);
+        if (int e = await()) return error(e, e == EAGAIN ? "no event is waiting" : "interrupted by a signal");
+      }
+    });
+  }
+
+  // The blocking half of wait(), for a body of while_waiting(): 0 when take() is worth a try, else EAGAIN or EINTR. A
+  // cancelled thread unwinds from here through its callers, so a noexcept function must not stand between this and the
+  // program: such doors loop over take() and await() themselves.
   int await() EXCLUDES(mutex_) {
     const std::uint32_t seen = pushes_.load();
     if (!empty()) return 0;
     if (is_nonblocking(fd_)) return EAGAIN;
-    // Left raised when the thread is cancelled below; that costs a later push one system call and nothing else.
-    waiters_.fetch_add(1);
-    const int e = wait_while_equal(pushes_, seen);
-    waiters_.fetch_sub(1);
-    return e;
+    return wait_while_equal(pushes_, seen);
   }
 
   bool empty() const EXCLUDES(mutex_) {
@@ -101,11 +122,13 @@ class EventList {
   }
 
  private:
-  const int fd_;
+  std::atomic<int> fd_;
   mutable Mutex mutex_;
   std::deque<Event> events_ GUARDED_BY(mutex_);
   std::atomic<std::uint32_t> pushes_{0};   // changes with every push: what a waiter sleeps on
-  std::atomic<std::uint32_t> waiters_{0};  // at least those asleep
+  std::atomic<std::uint32_t> waiters_{0};  // at least those in await()
+  EventList* next_abandoned_ = nullptr;
+  static inline std::atomic<EventList*> abandoned_{nullptr};
 };
 
 }  // namespace nicless::queue

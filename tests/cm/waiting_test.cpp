@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Goal: the calls that wait for events can be left by pthread_cancel, which programs use to end their event threads,
-// and what they waited on can be destroyed afterwards. Method: both libraries as a program links them; the thread is
-// cancelled once it sleeps in the call.
+// and what they waited on can be destroyed afterwards, or even before: programs do that on their way out, and the
+// thread sleeps on. Method: both libraries as a program links them; the thread is cancelled once it sleeps in the call.
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
@@ -12,6 +12,7 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <functional>
+#include <memory>
 
 #include "tests/support/asleep.h"
 
@@ -27,8 +28,12 @@ struct Waiter {
     return nullptr;
   }
 
-  void* cancel_once_asleep() {
+  void await_sleep() const {
     while (id.load() == 0 || !nicless::tests::is_asleep(id.load())) sched_yield();
+  }
+
+  void* cancel_once_asleep() {
+    await_sleep();
     pthread_cancel(thread);
     void* value = nullptr;
     pthread_join(thread, &value);
@@ -85,6 +90,30 @@ TEST_CASE("a thread in ibv_get_async_event can be cancelled", "[cm][waiting]") {
     ibv_async_event event;
     ibv_get_async_event(device.context, &event);
   });
+  CHECK(waiter.cancel_once_asleep() == PTHREAD_CANCELED);
+}
+
+TEST_CASE("an event channel is destroyed while a thread waits on it: the thread sleeps on", "[cm][waiting]") {
+  rdma_event_channel* channel = rdma_create_event_channel();
+  REQUIRE(channel != nullptr);
+  Waiter waiter([&] {
+    rdma_cm_event* event = nullptr;
+    rdma_get_cm_event(channel, &event);
+  });
+  waiter.await_sleep();
+  rdma_destroy_event_channel(channel);
+  CHECK(waiter.cancel_once_asleep() == PTHREAD_CANCELED);
+}
+
+TEST_CASE("a device is closed while a thread waits for its events: the thread sleeps on", "[cm][waiting]") {
+  auto device = std::make_unique<Device>();
+  ibv_context* context = device->context;
+  Waiter waiter([&] {
+    ibv_async_event event;
+    ibv_get_async_event(context, &event);
+  });
+  waiter.await_sleep();
+  device.reset();
   CHECK(waiter.cancel_once_asleep() == PTHREAD_CANCELED);
 }
 
