@@ -83,6 +83,11 @@ def pingpong():
     yield pair("ibv_srq_pingpong", "-g {gid} -c -q 4 -s 9000", 100)
 
 
+    # unreliable: one message is under way at a time, so none is lost
+    yield pair("ibv_uc_pingpong", "-g {gid} -c", 200)
+    yield pair("ibv_ud_pingpong", "-g {gid} -c -s 1000", 200)
+
+
 def perftest():
     # One row of figures: bytes, iterations, then numbers.
     def pair(program, more, size, iterations, **rest):
@@ -112,6 +117,8 @@ def perftest():
     yield pair("ib_write_bw", "", 65536, 200)
     yield pair("ib_read_lat", "", 3000, 200)
     yield pair("ib_read_bw", "", 65536, 200)
+    yield pair("ib_send_lat", "-c UC", 64, 200)
+    yield pair("ib_send_lat", "-c UD", 64, 200)
 
 
 def cmtime():
