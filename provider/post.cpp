@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // ibv_post_send and ibv_post_recv: the calling thread takes the port's lock and is the engine until what it posted has
 // been sent.
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -19,6 +20,8 @@ namespace {
 // A work request in our form. The storage that its spans point at lives as long as this does.
 class SendRequest {
  public:
+  explicit SendRequest(const Qp& qp) : sge_max_(qp.send_queue.limits().sge_max) {}
+
   Result<void> read(ibv_qp_type type, const ibv_send_wr& wr) {
     if (wr.opcode > IBV_WR_SEND_WITH_INV) {
       return queue::error(EINVAL, "opcode " + std::to_string(wr.opcode) + " is not supported");
@@ -68,7 +71,7 @@ class SendRequest {
   }
 
   Result<void> read_list(const ibv_send_wr& wr) {
-    auto list = ScatterList::from(wr.sg_list, wr.num_sge);
+    auto list = ScatterList::from(wr.sg_list, wr.num_sge, sge_max_);
     if (!list) return list.error();
     list_ = *list;
     wqe_.sges = list_.sges();
@@ -77,7 +80,7 @@ class SendRequest {
 
   // Inline data is read here and now, from memory that need not be registered.
   Result<void> read_inline(const ibv_send_wr& wr) {
-    auto list = ScatterList::from(wr.sg_list, wr.num_sge);
+    auto list = ScatterList::from(wr.sg_list, wr.num_sge, std::max(sge_max_, 1u));
     if (!list) return list.error();
     std::size_t length = 0;
     for (const queue::Sge& sge : list->sges()) {
@@ -93,6 +96,7 @@ class SendRequest {
     return {};
   }
 
+  const std::uint32_t sge_max_;
   queue::Wqe wqe_;
   ScatterList list_;
   std::array<std::byte, queue::kInlineBytesMax> inline_data_;
@@ -135,7 +139,7 @@ Result<void> post_send(ibv_qp* verbs, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   Qp& qp = qp_of(verbs);
   *bad_wr = wr;
   if (auto alive = qp.context.check_alive(); !alive) return alive;
-  SendRequest request;
+  SendRequest request(qp);
   // What stands before the first that is not taken is posted.
   return append_and_send(qp, [&] {
     Result<void> posted;

@@ -17,11 +17,12 @@ namespace nicless::provider {
 
 class ScatterList {
  public:
-  // EINVAL: a negative number of entries, or more than the device takes in any list.
-  static queue::Result<ScatterList> from(const ibv_sge* list, int count) {
-    if (count < 0 || count > static_cast<int>(queue::kSgeMax)) {
-      return queue::error(EINVAL, "num_sge is " + std::to_string(count) + ", a list has at most " +
-                                      std::to_string(queue::kSgeMax) + " entries");
+  // most: entries that the queue takes, at most kSgeMax. EINVAL: more than that, or a negative number; then nothing of
+  // the list has been read, as a caller who counts wrongly may have no more of it.
+  static queue::Result<ScatterList> from(const ibv_sge* list, int count, std::uint32_t most) {
+    if (count < 0 || count > static_cast<int>(most)) {
+      return queue::error(EINVAL, "num_sge is " + std::to_string(count) + ", a list of this queue has at most " +
+                                      std::to_string(most) + " entries");
     }
     ScatterList made;
     made.count_ = static_cast<std::size_t>(count);
@@ -41,7 +42,7 @@ class ScatterList {
 // Queue: a receive queue or a shared one.
 template <typename Queue>
 queue::Result<void> post_list(Queue& queue, const ibv_recv_wr& wr) {
-  const auto list = ScatterList::from(wr.sg_list, wr.num_sge);
+  const auto list = ScatterList::from(wr.sg_list, wr.num_sge, queue.sge_max());
   if (!list) return list.error();
   return queue.post(wr.wr_id, list->sges());
 }
