@@ -62,9 +62,9 @@ std::optional<wire::RejReason> refuses(const wire::CmReq& request) {
 }
 
 std::optional<wire::CmMessage> answer_of_nobody(const wire::CmMessage& message) {
-  auto body = std::visit([](const auto& received) { return polite(received); }, message.body);
+  const auto body = std::visit([](const auto& received) { return polite(received); }, message.body);
   if (!body) return std::nullopt;
-  return wire::CmMessage{message.tid, std::move(*body)};
+  return wire::CmMessage{message.tid, *body};
 }
 
 }  // namespace nicless::cm

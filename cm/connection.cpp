@@ -108,7 +108,7 @@ Result<void> Connection::notify_established(Instant) {
   if (is_established()) return queue::error(EISCONN, "the connection is established already");
   auto* sent = std::get_if<RepSent>(&state_);
   if (sent == nullptr) return queue::error(EINVAL, "no accepted connection is waiting to be established here");
-  state_ = Established{std::move(sent->reply)};
+  state_ = Established{sent->reply};
   emit(BecameEstablished{});
   return {};
 }
@@ -299,8 +299,8 @@ void Connection::send_drep(std::uint64_t tid) {
   outbox_.push_back({tid, wire::CmDrep{.local_id = me_.local_id, .remote_id = remote_id_}});
 }
 
-void Connection::emit(ConnectionEvent event) {
-  if (!is_abandoned_) events_.push_back(std::move(event));
+void Connection::emit(const ConnectionEvent& event) {
+  if (!is_abandoned_) events_.push_back(event);
 }
 
 void Connection::begin_disconnect(Instant now) {

@@ -139,7 +139,7 @@ class Connection {
   struct Closed {};
   using State = std::variant<ReqSent, ReqReceived, RepReceived, RepSent, Established, DreqSent, Timewait, Closed>;
 
-  Connection(const Identity& me, State state) : me_(me), state_(std::move(state)) {}
+  Connection(const Identity& me, const State& state) : me_(me), state_(state) {}
 
   void on_body(Instant now, const wire::CmReq& req);
   void on_body(Instant now, const wire::CmMra& mra);
@@ -151,11 +151,11 @@ class Connection {
   template <typename Other>
   void on_body(Instant, const Other&) {}  // not of a connection
 
-  void send(wire::CmMessage::Body body) { outbox_.push_back({exchange_tid_, std::move(body)}); }
+  void send(const wire::CmMessage::Body& body) { outbox_.push_back({exchange_tid_, body}); }
   void send_mra(wire::CmAnswered answered);
   void send_rej(wire::CmAnswered answered, wire::RejReason reason, std::span<const std::byte> private_data);
   void send_drep(std::uint64_t tid);
-  void emit(ConnectionEvent event);
+  void emit(const ConnectionEvent& event);
   void begin_disconnect(Instant now);
   void end(Instant now, int status);      // DISCONNECTED, then timewait
   void refuse(const Rejected& rejected);  // REJECTED, closed

@@ -159,7 +159,7 @@ Result<void> create_qp(CmId& id, ibv_pd* pd, ibv_qp_init_attr& attr) {
   std::memcpy(&extended, &attr, sizeof attr);  // the old struct is the beginning of the new one
   extended.comp_mask = IBV_QP_INIT_ATTR_PD;
   extended.pd = pd;
-  const auto created = create_qp(id, extended);
+  auto created = create_qp(id, extended);
   if (created) std::memcpy(&attr, &extended, sizeof attr);
   return created;
 }

@@ -20,7 +20,7 @@
 #include "cm/qp.h"
 #include "cm/resolve.h"
 
-using namespace nicless::cm;
+using namespace nicless::cm;  // NOLINT(google-build-using-namespace): one-liners that name little else
 using nicless::queue::error;
 
 namespace {

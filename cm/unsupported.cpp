@@ -7,7 +7,7 @@
 
 #include "cm/errno_shape.h"
 
-using namespace nicless::cm;
+using namespace nicless::cm;  // NOLINT(google-build-using-namespace): one-liners that name little else
 using nicless::queue::error;
 
 namespace {
