@@ -34,9 +34,8 @@ constexpr std::uint8_t ack_timeout(std::uint8_t ack_delay, std::uint8_t lifetime
 }
 
 // Servers close their listener and listen again on the same port (perftest does, between its two connections), while
-// the client is already asking for the next one. So "nobody listens" is believed the fourth time, 70 ms later: still at
-// once.
-inline constexpr int kRefusals = 3;
+// the client is already asking for the next one. So "nobody listens" is believed the sixth time, 0.3 s later.
+inline constexpr int kRefusals = 5;
 inline constexpr Duration kAfterRefusal = std::chrono::milliseconds(10);  // and twice as long each time
 
 // When to send again, and when to give up. The standard waits the peer's response timeout and two packet lifetimes
