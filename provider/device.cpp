@@ -7,13 +7,16 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <string>
 
 #include "provider/file_tree.h"
+#include "provider/process.h"
 #include "queue/mutex.h"
 #include "wire/io/raw_syscalls.h"
 
@@ -90,25 +93,40 @@ Result<Devices> make_devices() {
   return devices;
 }
 
-// Never destroyed: a program may look at its devices while the process ends.
+struct Inventory {
+  Devices devices;
+  std::string tree;  // empty where none could be made
+};
+
+// Made once, then never changed or destroyed: a program may look at its devices while the process ends, and a forked
+// child keeps those of its parent. Whoever finds it made takes no lock.
 struct Registry {
-  queue::Mutex mutex;
-  std::optional<Devices> devices GUARDED_BY(mutex);
-  std::string tree GUARDED_BY(mutex);  // set with the devices, then never changed
+  std::atomic<const Inventory*> inventory{nullptr};
+  queue::Mutex mutex;  // of whoever makes it
 };
 Registry& registry() {
   static Registry& made = *new Registry;
   return made;
 }
 
-Result<void> fill(Registry& all) REQUIRES(all.mutex) {
-  if (all.devices) return {};
-  auto made = make_devices();
-  if (!made) return made.error();
-  all.tree = make_tree(private_folder(), describe_tree(*made));
-  for (const auto& device : *made) set_paths(device->verbs, all.tree);
-  all.devices = std::move(*made);
-  return {};
+// Another thread of the parent's may have held the lock.
+void on_child_fork() {
+  new (&registry().mutex) queue::Mutex;
+}
+
+Result<const Inventory*> inventory() {
+  Registry& all = registry();
+  if (const Inventory* made = all.inventory.load()) return made;
+  watch_forks(on_child_fork);
+  const queue::MutexLock lock(all.mutex);
+  if (const Inventory* made = all.inventory.load()) return made;
+  auto devices = make_devices();
+  if (!devices) return devices.error();
+  std::string tree = make_tree(private_folder(), describe_tree(*devices));
+  for (const auto& device : *devices) set_paths(device->verbs, tree);
+  const auto* made = new Inventory{std::move(*devices), std::move(tree)};
+  all.inventory.store(made);
+  return made;
 }
 
 Result<void> check_port(std::uint32_t port_num) {
@@ -138,14 +156,13 @@ Result<void> check_entry_query(std::uint32_t flags, std::size_t entry_size) {
 }  // namespace
 
 Result<ibv_device**> device_list(int* count) {
-  Registry& all = registry();
-  const queue::MutexLock lock(all.mutex);
-  if (const auto filled = fill(all); !filled) return filled.error();
-  const std::size_t size = all.devices->size();
-  auto* list = static_cast<ibv_device**>(std::calloc(size + 1, sizeof(ibv_device*)));
+  const auto all = inventory();
+  if (!all) return all.error();
+  const Devices& devices = (*all)->devices;
+  auto* list = static_cast<ibv_device**>(std::calloc(devices.size() + 1, sizeof(ibv_device*)));
   if (list == nullptr) return queue::error(ENOMEM, {});
-  for (std::size_t i = 0; i < size; ++i) list[i] = &(*all.devices)[i]->verbs;
-  if (count != nullptr) *count = static_cast<int>(size);
+  for (std::size_t i = 0; i < devices.size(); ++i) list[i] = &devices[i]->verbs;
+  if (count != nullptr) *count = static_cast<int>(devices.size());
   return list;
 }
 
@@ -154,10 +171,8 @@ void free_device_list(ibv_device** list) {
 }
 
 const char* file_tree() {
-  Registry& all = registry();
-  const queue::MutexLock lock(all.mutex);
-  if (const auto filled = fill(all); !filled || all.tree.empty()) return nullptr;
-  return all.tree.c_str();
+  const auto all = inventory();
+  return all && !(*all)->tree.empty() ? (*all)->tree.c_str() : nullptr;
 }
 
 std::optional<GidEntry> find_gid(const Device& device, unsigned index) {

@@ -69,8 +69,7 @@ void query_device(const Device& device, ibv_device_attr* attr) {
   attr->vendor_part_id = kVendorPartId;
   attr->max_qp = kQpMax;
   attr->max_qp_wr = static_cast<int>(queue::kQueueDepthMax);
-  attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE |
-                           IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_N_NOTIFY_CQ;
+  attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID;
   attr->max_sge = static_cast<int>(queue::kSgeMax);
   attr->max_sge_rd = static_cast<int>(queue::kSgeMax);
   attr->max_cq = kCqMax;

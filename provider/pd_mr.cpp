@@ -51,6 +51,10 @@ Result<ibv_mr*> reg_mr(ibv_pd* verbs, void* address, std::size_t length, std::ui
   Pd& pd = pd_of(verbs);
   if (auto alive = pd.context.check_alive(); !alive) return alive.error();
   if ((access & kFlushAccess) != 0) return queue::error(EOPNOTSUPP, "RDMA FLUSH is not supported");
+  if ((access & IBV_ACCESS_ON_DEMAND) != 0) {
+    return queue::error(EOPNOTSUPP,
+                        "on-demand paging (IBV_ACCESS_ON_DEMAND) is not supported, as query_device_ex says");
+  }
   if ((access & IBV_ACCESS_ZERO_BASED) != 0) iova = 0;
   const auto keys =
       pd.context->regions.add(pd.id, static_cast<std::byte*>(address), iova, length, access & ~kOptionalAccess);

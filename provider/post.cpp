@@ -17,6 +17,9 @@
 namespace nicless::provider {
 namespace {
 
+constexpr unsigned kSendFlags =
+    IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE | IBV_SEND_IP_CSUM;
+
 // A work request in our form. The storage that its spans point at lives as long as this does.
 class SendRequest {
  public:
@@ -26,6 +29,7 @@ class SendRequest {
     if (wr.opcode > IBV_WR_SEND_WITH_INV) {
       return queue::error(EINVAL, "opcode " + std::to_string(wr.opcode) + " is not supported");
     }
+    if ((wr.send_flags & ~kSendFlags) != 0) return queue::error(EINVAL, "send_flags has bits that mean nothing");
     wqe_ = {};
     wqe_.wr_id = wr.wr_id;
     wqe_.opcode = static_cast<queue::SendOpcode>(wr.opcode);

@@ -3,8 +3,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "provider/errno_shapes.h"
+#include "provider/process.h"
 #include "provider/runtime.h"
 #include "wire/io/clock.h"
 
@@ -12,6 +14,7 @@ using nicless::provider::CmDesk;
 using nicless::provider::guard;
 using nicless::provider::Result;
 using nicless::provider::Runtime;
+using nicless::provider::watch_forks;
 
 namespace {
 
@@ -76,6 +79,11 @@ SharedGsi& shared_gsi() {
   return made;
 }
 
+// Another thread of the parent's may have held it; the endpoint itself is told apart by its generation.
+void forget_shared_lock() {
+  new (&shared_gsi().mutex) queue::Mutex;
+}
+
 }  // namespace
 
 extern "C" {
@@ -111,6 +119,7 @@ int nicless_gsi_open(const sockaddr* address, int flags, nicless_gsi** gsi, uint
 int nicless_gsi_shared(nicless_gsi** gsi, uint16_t* port) {
   return value_of([&]() -> Result<void> {
     SharedGsi& shared = shared_gsi();
+    watch_forks(forget_shared_lock);
     queue::MutexLock lock(shared.mutex);
     if (shared.gsi == nullptr || shared.generation != nicless_process_generation()) {
       auto opened = open_gsi(wire::any_address(), &shared.gsi, &shared.port);

@@ -3,20 +3,34 @@
 
 #include <pthread.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 
 #include "provider/private.h"
+#include "queue/check.h"
 
 namespace nicless::provider {
 namespace {
 
 std::atomic<std::uint64_t> generation{1};
-std::atomic<void (*)()> on_child_fork{nullptr};
+using Reaction = void (*)();
+constexpr std::size_t kReactionsMax = 8;
+std::array<std::atomic<Reaction>, kReactionsMax> reactions{};
 
 void enter_child() {
   generation.fetch_add(1);
-  if (void (*const react)() = on_child_fork.load()) react();
+  for (const auto& slot : reactions) {
+    if (const Reaction react = slot.load()) react();
+  }
+}
+
+void remember(Reaction on_child) {
+  for (auto& slot : reactions) {
+    Reaction held = nullptr;
+    if (slot.compare_exchange_strong(held, on_child) || held == on_child) return;
+  }
+  NICLESS_CHECK(!"more owners watch forks than there is room for");
 }
 
 }  // namespace
@@ -26,7 +40,7 @@ std::uint64_t process_generation() {
 }
 
 void watch_forks(void (*on_child)()) {
-  on_child_fork.store(on_child);
+  remember(on_child);
   static const int registered = pthread_atfork(nullptr, nullptr, enter_child);
   static_cast<void>(registered);  // ENOMEM: children are on their own
 }

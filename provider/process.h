@@ -13,7 +13,8 @@ namespace nicless::provider {
 // Another number in each child. From the first call of watch_forks() on.
 std::uint64_t process_generation();
 
-// Before the first object is made. on_child must be async-signal-safe: it runs in the child, before fork returns.
+// Each owner of a lock or an object that a child must make anew calls this once it has some; again does no harm.
+// on_child must be async-signal-safe: it runs in the child, before fork returns, in the order of the first calls.
 void watch_forks(void (*on_child)());
 
 // EIO if what was made in `generation` is dead here.

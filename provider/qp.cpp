@@ -15,6 +15,10 @@
 namespace nicless::provider {
 namespace {
 
+// Every queue pair takes that much inline data at least: hardware has room in its work requests anyhow, and programs
+// rely on it (rdma_xclient sends 16 bytes inline without having asked for any).
+constexpr std::uint32_t kInlineGranted = 64;
+
 queue::SendQueue::Limits send_limits(const ibv_qp_init_attr& attr) {
   return {attr.cap.max_send_wr, attr.cap.max_send_sge, attr.cap.max_inline_data, attr.sq_sig_all != 0};
 }
@@ -153,6 +157,7 @@ Result<ibv_qp*> create_qp(ibv_pd* verbs, ibv_qp_init_attr* attr) {
   if (auto alive = pd.context.check_alive(); !alive) return alive.error();
   if (auto checked = check(verbs, *attr); !checked) return checked.error();
   ibv_qp_init_attr granted = *attr;
+  granted.cap.max_inline_data = std::max(granted.cap.max_inline_data, kInlineGranted);
   if (granted.srq != nullptr) granted.cap.max_recv_wr = granted.cap.max_recv_sge = 0;
   Runtime& runtime = pd.context->runtime;
   auto seat = runtime.take_seat();

@@ -34,6 +34,7 @@ void on_child_fork() {
   new (&slot()) Slot;
   reset_log_after_fork();
   wire::close_inherited_sockets();
+  wire::forget_interfaces();
 }
 
 // NICLESS_PCAP names a file to trace into. That it cannot be written does not keep the program from running.

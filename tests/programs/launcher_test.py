@@ -7,6 +7,7 @@ that nothing of RDMA is involved. A program shows what reached it through `env` 
 
     launcher_test.py LAUNCHER STUB_LIBRARY STATIC_PROGRAM
 """
+import fcntl
 import os
 import shutil
 import subprocess
@@ -198,6 +199,13 @@ class Refusals(Scratch):
         self.refuses(2, "devices: unknown argument -x", "devices", "-x")
 
     def test_a_capture_file_that_cannot_be_is_named(self):
+        old = self.scratch / "old.pcapng"
+        old.write_bytes(b"a capture")
+        self.refuses(127, "nosuchprogram", "run", "--pcap", str(old), "--", "nosuchprogram")
+        self.assertEqual(old.read_bytes(), b"a capture")  # nothing ran, nothing is lost
+        with open(old) as writer:
+            fcntl.flock(writer, fcntl.LOCK_EX)
+            self.refuses(2, "another program is writing that file", "run", "--pcap", str(old), "--", "true")
         self.refuses(2, "there is no folder nowhere", "run", "--pcap", "nowhere/x.pcapng", "--", "true")
         self.refuses(2, "that is a folder", "run", "--pcap", str(self.scratch), "--", "true")
 

@@ -127,6 +127,9 @@ TEST_CASE("the first work request that is not taken is named, and those before i
   SECTION("no number of entries at all") {
     wrs[1].num_sge = -1;
   }
+  SECTION("no such flag") {
+    wrs[1].send_flags |= 1u << 15;
+  }
   SECTION("no such opcode") {
     wrs[1].opcode = static_cast<ibv_wr_opcode>(99);
   }

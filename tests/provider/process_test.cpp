@@ -5,8 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <thread>
 
 #include "tests/provider/verbs_pair.h"
 
@@ -97,4 +99,24 @@ TEST_CASE("a child of a child works as well", "[process]") {
     return exchange(child.a, child.b, child.memory, child.cq) ? 0 : 2;
   });
   CHECK(status == 0);
+}
+
+TEST_CASE("a child works though another thread of its parent's was looking at the devices when it forked",
+          "[process]") {
+  std::atomic<bool> is_done{false};
+  std::thread lister([&] {
+    while (!is_done) {
+      if (ibv_device** list = ibv_get_device_list(nullptr)) ibv_free_device_list(list);
+    }
+  });
+  int failed = 0;
+  for (int i = 0; i < 200; ++i) {
+    failed += in_child([] {
+      ibv_device** list = ibv_get_device_list(nullptr);
+      return list != nullptr && list[0] != nullptr ? 0 : 1;
+    });
+  }
+  is_done = true;
+  lister.join();
+  CHECK(failed == 0);
 }

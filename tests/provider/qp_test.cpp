@@ -159,3 +159,14 @@ TEST_CASE("an address handle needs an address of this device", "[ah]") {
   CHECK(ibv_dealloc_pd(device.pd) == EBUSY);
   CHECK(ibv_destroy_ah(ah) == 0);
 }
+
+TEST_CASE("a queue pair takes some inline data also where none was asked for, and says so", "[qp]") {
+  Device device;
+  const Cq cq(device);
+  ibv_qp_init_attr attr = rc_attr(cq.cq, cq.cq);
+  attr.cap.max_inline_data = 0;
+  ibv_qp* qp = ibv_create_qp(device.pd, &attr);
+  REQUIRE(qp != nullptr);
+  CHECK(attr.cap.max_inline_data == 64);
+  CHECK(ibv_destroy_qp(qp) == 0);
+}

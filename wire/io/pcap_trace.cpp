@@ -33,16 +33,14 @@ int write_all(int fd, std::span<const std::byte> bytes) {
   return 0;
 }
 
-// Writes `start` if the file is empty, and so claims it; whether it did, or -errno. The lock lasts for this only.
+// Writes `start` if the file is empty and nobody else has it, and so claims it; whether it did, or -errno. The lock
+// lasts as long as the descriptor: by it, another run sees that the file is being written.
 int claim(int fd, std::span<const std::byte> start) {
-  raw::call(SYS_flock, fd, LOCK_EX);
+  if (raw::call(SYS_flock, fd, LOCK_EX | LOCK_NB) < 0) return 0;
   struct stat status {};
-  int result = fstat(fd, &status) == 0 && status.st_size == 0 ? 1 : 0;
-  if (result == 1) {
-    if (const int written = write_all(fd, start); written < 0) result = written;
-  }
-  raw::call(SYS_flock, fd, LOCK_UN);
-  return result;
+  if (fstat(fd, &status) != 0 || status.st_size != 0) return 0;
+  const int written = write_all(fd, start);
+  return written < 0 ? written : 1;
 }
 
 queue::Duration offset_to_unix() {

@@ -6,8 +6,10 @@
 #include <net/if.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
+#include <memory>
 
 #include "queue/mutex.h"
 
@@ -45,6 +47,17 @@ class LinkLocalTable {
   queue::Mutex mutex_;
   std::map<Gid, unsigned> interfaces_ GUARDED_BY(mutex_);
 };
+
+// For the life of the process: ports outlive static objects.
+std::atomic<LinkLocalTable*> known_table{nullptr};
+
+LinkLocalTable& link_local_table() {
+  if (LinkLocalTable* made = known_table.load()) return *made;
+  auto made = std::make_unique<LinkLocalTable>();
+  LinkLocalTable* first = nullptr;
+  if (known_table.compare_exchange_strong(first, made.get())) return *made.release();
+  return *first;  // another thread was faster
+}
 
 }  // namespace
 
@@ -104,8 +117,11 @@ bool is_unspecified(const Gid& gid) {
 }
 
 unsigned interface_of(const Gid& link_local) {
-  static LinkLocalTable& table = *new LinkLocalTable;  // for the life of the process: ports outlive static objects
-  return table.find(link_local);
+  return link_local_table().find(link_local);
+}
+
+void forget_interfaces() {
+  known_table.store(nullptr);
 }
 
 }  // namespace nicless::wire

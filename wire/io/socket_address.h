@@ -32,5 +32,8 @@ bool is_unspecified(const Gid& gid);  // :: or 0.0.0.0
 // The index of the interface that has this link-local address; 0 when none has. Reads the kernel's list anew when the
 // address is not known yet.
 unsigned interface_of(const Gid& link_local);
+// In a forked child: another thread of the parent's may have been at the table that interface_of() keeps.
+// Async-signal-safe.
+void forget_interfaces();
 
 }  // namespace nicless::wire
