@@ -117,9 +117,9 @@ class Connection {
   struct ReqSent {
     wire::CmReq request;
     Resend resend;
-    bool is_patient = false;  // an MRA came
-    int refusals = 0;         // port unreachable, so often
-    bool is_refused = false;  // since the REQ was last sent
+    bool is_patient = false;              // an MRA came
+    std::optional<Instant> refused_at{};  // port unreachable, for the first time
+    std::size_t asked_again = 0;          // since then
   };
   struct ReqReceived {};
   struct RepReceived {};
@@ -157,7 +157,8 @@ class Connection {
   void send_drep(std::uint64_t tid);
   void emit(const ConnectionEvent& event);
   void begin_disconnect(Instant now);
-  void end(Instant now, int status);      // DISCONNECTED, then timewait
+  void end(Instant now, int status);  // DISCONNECTED, then timewait
+  void ask_again(ReqSent& asked);
   void refuse(const Rejected& rejected);  // REJECTED, closed
   bool resend_due(Instant now, Resend& resend, Duration longest);
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 
@@ -34,9 +35,12 @@ constexpr std::uint8_t ack_timeout(std::uint8_t ack_delay, std::uint8_t lifetime
 }
 
 // Servers close their listener and listen again on the same port (perftest does, between its two connections), while
-// the client is already asking for the next one. So "nobody listens" is believed the sixth time, 0.3 s later.
-inline constexpr int kRefusals = 5;
-inline constexpr Duration kAfterRefusal = std::chrono::milliseconds(10);  // and twice as long each time
+// the client is already asking for the next one. So after the first "nobody listens" the question is asked three times
+// more, and believed when none has had an answer by then. By the clock and not by how often it is said: hosts limit how
+// many ICMP messages they send to one peer (Linux: six at once, then one a second).
+inline constexpr std::array<Duration, 3> kAskAgainAfter = {
+    std::chrono::milliseconds(20), std::chrono::milliseconds(100), std::chrono::milliseconds(300)};
+inline constexpr Duration kRefusalBelievedAfter = std::chrono::milliseconds(400);
 
 // When to send again, and when to give up. The standard waits the peer's response timeout and two packet lifetimes
 // each time (4.8 s): right for a fabric that loses nothing. UDP loses datagrams, so the first ones go out sooner, twice
