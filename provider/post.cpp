@@ -8,6 +8,7 @@
 #include <string>
 
 #include "provider/ah.h"
+#include "provider/enum_number.h"
 #include "provider/objects.h"
 #include "provider/post.h"
 #include "provider/qp.h"
@@ -26,8 +27,8 @@ class SendRequest {
   explicit SendRequest(const Qp& qp) : sge_max_(qp.send_queue.limits().sge_max) {}
 
   Result<void> read(ibv_qp_type type, const ibv_send_wr& wr) {
-    if (wr.opcode > IBV_WR_SEND_WITH_INV) {
-      return queue::error(EINVAL, "opcode " + std::to_string(wr.opcode) + " is not supported");
+    if (const auto opcode = number_of(wr.opcode); opcode > IBV_WR_SEND_WITH_INV) {
+      return queue::error(EINVAL, "opcode " + std::to_string(opcode) + " is not supported");
     }
     if ((wr.send_flags & ~kSendFlags) != 0) return queue::error(EINVAL, "send_flags has bits that mean nothing");
     wqe_ = {};

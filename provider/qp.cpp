@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <string>
 
+#include "provider/enum_number.h"
 #include "provider/objects.h"
 #include "provider/qp_attributes.h"
 #include "provider/wr_builder.h"
@@ -29,8 +30,8 @@ Result<void> check_at_most(const char* name, std::uint32_t value, std::uint32_t 
                                   std::to_string(limit));
 }
 
-Result<void> check_type(ibv_qp_type type) {
-  switch (type) {
+Result<void> check_type(const ibv_qp_type& type) {
+  switch (number_of(type)) {
     case IBV_QPT_RC:
     case IBV_QPT_UC:
     case IBV_QPT_UD:

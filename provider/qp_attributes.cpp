@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <string>
 
+#include "provider/enum_number.h"
 #include "provider/path.h"
 
 namespace nicless::provider {
@@ -21,6 +22,12 @@ ibv_mtu mtu_code(std::uint16_t bytes) {
   return static_cast<ibv_mtu>(code);
 }
 
+// What is no state becomes one that no edge leads to.
+wire::QpState state_of(unsigned number) {
+  constexpr unsigned kNoState = 0xff;
+  return static_cast<wire::QpState>(number <= IBV_QPS_ERR ? number : kNoState);
+}
+
 queue::Result<void> check_device(const Device& device, const ibv_qp_attr& attr, std::uint32_t mask) {
   if ((mask & bit::kPort) != 0 && attr.port_num != 1) {
     return queue::error(EINVAL, "port_num is " + std::to_string(attr.port_num) + ", the device has port 1 only");
@@ -30,7 +37,7 @@ queue::Result<void> check_device(const Device& device, const ibv_qp_attr& attr, 
                         "pkey_index is " + std::to_string(attr.pkey_index) + ", the P_Key table has index 0 only");
   }
   if ((mask & bit::kPathMtu) == 0) return {};
-  if (attr.path_mtu < IBV_MTU_256 || attr.path_mtu > IBV_MTU_4096) {
+  if (const auto mtu = number_of(attr.path_mtu); mtu < IBV_MTU_256 || mtu > IBV_MTU_4096) {
     return queue::error(EINVAL, "path_mtu is no value of enum ibv_mtu");
   }
   if (mtu_bytes(attr.path_mtu) > device.mtu_bytes) {
@@ -51,8 +58,8 @@ queue::Result<wire::QpAttributes> attributes_of(const Device& device, const ibv_
     to.path = *path;
   }
   // Without its bit a field is not looked at; it may hold anything.
-  if ((mask & bit::kState) != 0) to.state = static_cast<wire::QpState>(attr.qp_state);
-  if ((mask & bit::kCurState) != 0) to.current_state = static_cast<wire::QpState>(attr.cur_qp_state);
+  if ((mask & bit::kState) != 0) to.state = state_of(number_of(attr.qp_state));
+  if ((mask & bit::kCurState) != 0) to.current_state = state_of(number_of(attr.cur_qp_state));
   if ((mask & bit::kAccessFlags) != 0) to.access = static_cast<std::uint32_t>(attr.qp_access_flags);
   if ((mask & bit::kPathMtu) != 0) to.path_mtu = mtu_bytes(attr.path_mtu);
   if ((mask & bit::kQkey) != 0) to.qkey = attr.qkey;

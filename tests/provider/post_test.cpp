@@ -121,8 +121,11 @@ TEST_CASE("the first work request that is not taken is named, and those before i
     wrs[i].send_flags = IBV_SEND_SIGNALED;
   }
   int expected = EINVAL;
+  std::array<ibv_sge, 5> too_many;
+  too_many.fill(list);
   SECTION("too many entries") {
-    wrs[1].num_sge = 5;
+    wrs[1].sg_list = too_many.data();
+    wrs[1].num_sge = static_cast<int>(too_many.size());
   }
   SECTION("no number of entries at all") {
     wrs[1].num_sge = -1;

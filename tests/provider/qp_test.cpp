@@ -80,6 +80,9 @@ TEST_CASE("the states in order, and what query gives back on the way", "[qp]") {
   REQUIRE(ibv_query_gid(device.context, 1, 0, &gid) == 0);
   CHECK(qp.qp->state == IBV_QPS_RESET);
   CHECK(qp.to_rts() == EINVAL);
+  ibv_qp_attr no_state{};
+  no_state.qp_state = static_cast<ibv_qp_state>(99);
+  CHECK(ibv_modify_qp(qp.qp, &no_state, IBV_QP_STATE) == EINVAL);
   REQUIRE(qp.to_init() == 0);
   CHECK(qp.qp->state == IBV_QPS_INIT);
   REQUIRE(qp.to_rtr(0x123456, gid) == 0);
