@@ -154,7 +154,7 @@ void Connection::on_body(Instant now, const wire::CmMra& mra) {
   if (auto* asked = std::get_if<ReqSent>(&state_); asked != nullptr && mra.answered == CmAnswered::Req) {
     asked->resend.deadline = patience;
     asked->is_patient = true;
-    asked->refused_at.reset();  // somebody listens by now
+    asked->is_refused = false;  // somebody listens by now
   } else if (auto* replied = std::get_if<RepSent>(&state_); replied != nullptr && mra.answered == CmAnswered::Rep) {
     replied->resend.deadline = patience;
   }
@@ -211,8 +211,8 @@ void Connection::on_body(Instant now, const wire::CmDrep& drep) {
 
 void Connection::on_unreachable(Instant now) {
   if (auto* asked = std::get_if<ReqSent>(&state_)) {
-    if (asked->refused_at) return;
-    asked->refused_at = now;
+    if (asked->is_refused) return;
+    asked->is_refused = true;
     asked->asked_again = 0;
     asked->resend.deadline = now + kAskAgainAfter[0];
   } else if (is_established() || std::holds_alternative<DreqSent>(state_)) {
@@ -225,7 +225,7 @@ void Connection::on_unreachable(Instant now) {
 void Connection::on_deadline(Instant now) {
   if (auto* asked = std::get_if<ReqSent>(&state_)) {
     if (now < asked->resend.deadline) return;
-    if (asked->refused_at) return ask_again(*asked);
+    if (asked->is_refused) return ask_again(now, *asked);
     if (resend_due(now, asked->resend, response_wait_)) return send(asked->request);
     state_ = Closed{};
     emit(Unreachable{});
@@ -247,11 +247,11 @@ void Connection::on_deadline(Instant now) {
 }
 
 // Nobody listened a moment ago. True for good if nobody has answered by the time the last question was due an answer.
-void Connection::ask_again(ReqSent& asked) {
+void Connection::ask_again(Instant now, ReqSent& asked) {
   if (asked.asked_again == kAskAgainAfter.size()) return refuse({.reason = RejReason::InvalidServiceId});
   ++asked.asked_again;
   const bool is_last = asked.asked_again == kAskAgainAfter.size();
-  asked.resend.deadline = *asked.refused_at + (is_last ? kRefusalBelievedAfter : kAskAgainAfter[asked.asked_again]);
+  asked.resend.deadline = now + (is_last ? kLastAnswerWithin : kAskAgainAfter[asked.asked_again]);
   send(asked.request);
 }
 

@@ -117,9 +117,9 @@ class Connection {
   struct ReqSent {
     wire::CmReq request;
     Resend resend;
-    bool is_patient = false;              // an MRA came
-    std::optional<Instant> refused_at{};  // port unreachable, for the first time
-    std::size_t asked_again = 0;          // since then
+    bool is_patient = false;      // an MRA came
+    bool is_refused = false;      // port unreachable
+    std::size_t asked_again = 0;  // since then
   };
   struct ReqReceived {};
   struct RepReceived {};
@@ -158,7 +158,7 @@ class Connection {
   void emit(const ConnectionEvent& event);
   void begin_disconnect(Instant now);
   void end(Instant now, int status);  // DISCONNECTED, then timewait
-  void ask_again(ReqSent& asked);
+  void ask_again(Instant now, ReqSent& asked);
   void refuse(const Rejected& rejected);  // REJECTED, closed
   bool resend_due(Instant now, Resend& resend, Duration longest);
 

@@ -38,9 +38,9 @@ constexpr std::uint8_t ack_timeout(std::uint8_t ack_delay, std::uint8_t lifetime
 // the client is already asking for the next one. So after the first "nobody listens" the question is asked three times
 // more, and believed when none has had an answer by then. By the clock and not by how often it is said: hosts limit how
 // many ICMP messages they send to one peer (Linux: six at once, then one a second).
-inline constexpr std::array<Duration, 3> kAskAgainAfter = {
-    std::chrono::milliseconds(20), std::chrono::milliseconds(100), std::chrono::milliseconds(300)};
-inline constexpr Duration kRefusalBelievedAfter = std::chrono::milliseconds(400);
+inline constexpr std::array<Duration, 3> kAskAgainAfter = {std::chrono::milliseconds(20), std::chrono::milliseconds(80),
+                                                           std::chrono::milliseconds(200)};  // each after the last
+inline constexpr Duration kLastAnswerWithin = std::chrono::milliseconds(100);
 
 // When to send again, and when to give up. The standard waits the peer's response timeout and two packet lifetimes
 // each time (4.8 s): right for a fabric that loses nothing. UDP loses datagrams, so the first ones go out sooner, twice

@@ -235,7 +235,7 @@ TEST_CASE("an unreachable port is a refusal before the connection and an end aft
   Pair pair({.loss = 1.0});
   pair.connect(request());
   pair.active.connection->on_unreachable(pair.now);  // once: a host does not say it each time
-  pair.run_for(kRefusalBelievedAfter - milliseconds(1));
+  pair.run_for(milliseconds(399));
   CHECK(pair.active.events.empty());
   pair.run_for(milliseconds(1));
   CHECK(pair.active.events == std::vector<ConnectionEvent>{Rejected{.reason = wire::RejReason::InvalidServiceId}});
