@@ -164,6 +164,8 @@ void Connection::on_body(Instant now, const wire::CmRej& rej) {
   if (std::holds_alternative<Timewait>(state_) || std::holds_alternative<Closed>(state_)) return;
   if (is_established() || std::holds_alternative<DreqSent>(state_)) {
     end(now, 0);
+  } else if (std::holds_alternative<ReqSent>(state_) && rej.reason == RejReason::InvalidServiceId) {
+    on_unreachable(now);  // the port is open and nobody listens yet: the same as no port at all
   } else {
     refuse({rej.reason, rej.private_data});
   }

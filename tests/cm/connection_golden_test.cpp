@@ -201,6 +201,8 @@ TEST_CASE("nobody listens: refused as the kernel refuses", "[golden]") {
   CHECK(refusal(req.message, wire::RejReason::InvalidServiceId) == rej.message);
   Connection active = connect_like(req);
   active.on_message(Instant{}, rej.message);
+  CHECK_FALSE(active.next_event().has_value());  // asked again before it is believed
+  while (const auto deadline = active.next_deadline()) active.on_deadline(*deadline);
   CHECK(active.next_event() == ConnectionEvent(Rejected{.reason = wire::RejReason::InvalidServiceId}));
 }
 
