@@ -2,7 +2,6 @@
 // Goal: completion queues and channels keep the promises of ibv_create_cq(3), ibv_get_cq_event(3), ibv_poll_cq(3).
 // Method: the public verbs API; a queue pair that goes to ERR makes completions without a peer.
 #include <fcntl.h>
-#include <poll.h>
 
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -14,20 +13,6 @@
 using namespace nicless::test;
 
 namespace {
-
-struct Channel {
-  explicit Channel(Device& device) : channel(ibv_create_comp_channel(device.context)) { REQUIRE(channel != nullptr); }
-  ~Channel() {
-    if (channel != nullptr) CHECK(ibv_destroy_comp_channel(channel) == 0);
-  }
-  Channel(const Channel&) = delete;
-  Channel& operator=(const Channel&) = delete;
-  bool is_readable() const {
-    pollfd waited{channel->fd, POLLIN, 0};
-    return poll(&waited, 1, 0) == 1;
-  }
-  ibv_comp_channel* channel;
-};
 
 // A queue pair whose receives are flushed as they are posted: each makes a completion.
 struct Flusher {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <infiniband/verbs.h>
+#include <poll.h>
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -44,6 +45,31 @@ class Device {
 
   ibv_context* context = nullptr;
   ibv_pd* pd = nullptr;
+};
+
+class Channel {
+ public:
+  explicit Channel(Device& device) : channel(ibv_create_comp_channel(device.context)) { REQUIRE(channel != nullptr); }
+  ~Channel() {
+    if (channel != nullptr) CHECK(ibv_destroy_comp_channel(channel) == 0);
+  }
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  bool is_readable(std::chrono::milliseconds patience = {}) const {
+    pollfd waited{channel->fd, POLLIN, 0};
+    return poll(&waited, 1, static_cast<int>(patience.count())) == 1;
+  }
+  // Sleeps until there is an event, and takes and acknowledges it.
+  void wait_for_event() {
+    REQUIRE(is_readable(kPatience));
+    ibv_cq* from = nullptr;
+    void* context = nullptr;
+    REQUIRE(ibv_get_cq_event(channel, &from, &context) == 0);
+    ibv_ack_cq_events(from, 1);
+  }
+
+  ibv_comp_channel* channel;
 };
 
 class Cq {

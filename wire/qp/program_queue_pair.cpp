@@ -69,6 +69,8 @@ ProgramQueuePair::ProgramQueuePair(Service service, const QpParts& parts)
 QpAttributes ProgramQueuePair::attributes() const {
   QpAttributes now = attributes_;
   now.current_state = now.state;
+  if (is_sending()) now.sq_psn = next_send_psn();
+  if (is_receiving()) now.rq_psn = next_receive_psn();
   return now;
 }
 

@@ -38,7 +38,7 @@ class ProgramQueuePair : public QueuePair {
   Service service() const { return service_; }
   QpState state() const { return attributes_.state; }
   // As ibv_query_qp gives them: the PSNs are the ones that come next.
-  virtual QpAttributes attributes() const;
+  QpAttributes attributes() const;
   const Counters& counters() const { return counters_; }
 
   // ibv_modify_qp. EINVAL with the sentence; on success the caller calls Engine::on_post, as packets may be due.
@@ -60,11 +60,13 @@ class ProgramQueuePair : public QueuePair {
 
   // What the transports add.
   virtual queue::Result<void> check_opcode(const queue::Wqe& request) const = 0;
-  virtual void start_receiving() = 0;  // INIT -> RTR
-  virtual void start_sending() = 0;    // RTR -> RTS
-  virtual void resume_sending() {}     // SQD -> SQD or RTS, with attributes that may have changed
-  virtual void forget() = 0;           // -> RESET
-  virtual void flush_inbound() = 0;    // -> ERR: completes a receive that a half-arrived message had taken
+  virtual void start_receiving() = 0;               // INIT -> RTR
+  virtual void start_sending() = 0;                 // RTR -> RTS
+  virtual void resume_sending() {}                  // SQD -> SQD or RTS, with attributes that may have changed
+  virtual void forget() = 0;                        // -> RESET
+  virtual void flush_inbound() = 0;                 // -> ERR: completes a receive that a half-arrived message had taken
+  virtual std::uint32_t next_send_psn() const = 0;  // in RTS and SQD
+  virtual std::uint32_t next_receive_psn() const { return attributes_.rq_psn; }  // from RTR on; a datagram has none
 
   bool is_sending() const { return state() == QpState::Rts || state() == QpState::Sqd; }
   bool is_receiving() const { return is_sending() || state() == QpState::Rtr || state() == QpState::Sqe; }

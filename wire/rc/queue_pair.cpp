@@ -12,13 +12,6 @@ RcQueuePair::RcQueuePair(const QpParts& parts)
       requester_(parts_, attributes_, reasons_),
       responder_(parts_, attributes_, reasons_) {}
 
-QpAttributes RcQueuePair::attributes() const {
-  QpAttributes now = ProgramQueuePair::attributes();
-  if (is_sending()) now.sq_psn = requester_.next_psn();
-  if (is_receiving()) now.rq_psn = responder_.expected_psn();
-  return now;
-}
-
 queue::Result<void> RcQueuePair::check_opcode(const queue::Wqe& request) const {
   using enum queue::SendOpcode;
   switch (request.opcode) {

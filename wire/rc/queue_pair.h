@@ -14,8 +14,6 @@ class RcQueuePair final : public ProgramQueuePair {
  public:
   explicit RcQueuePair(const QpParts& parts);
 
-  QpAttributes attributes() const override;
-
   void on_packet(queue::Instant now, const PacketView& packet, const InDatagram& datagram) override;
   void on_deadline(queue::Instant now) override;
   bool next_datagram(queue::Instant now, OutDatagram& out) override;
@@ -28,6 +26,8 @@ class RcQueuePair final : public ProgramQueuePair {
   void resume_sending() override { requester_.apply_retry_limits(); }
   void forget() override { responder_.start(); }  // nothing is half-arrived or owed
   void flush_inbound() override { responder_.flush(); }
+  std::uint32_t next_send_psn() const override { return requester_.next_psn(); }
+  std::uint32_t next_receive_psn() const override { return responder_.expected_psn(); }
   bool is_drained() const override { return requester_.is_idle(); }
 
  private:

@@ -53,23 +53,16 @@ void Requester::on_nak(queue::Instant now, NakCode code, std::uint64_t psn) {
       return;
     case NakCode::InvalidRequest:
     case NakCode::InvalidRdRequest:
-      reasons_.add(
-          "send wr_id 0x%llx: the peer refused the request as invalid (too long for the receive posted there, "
-          "or an operation its queue pair does not take)",
-          static_cast<unsigned long long>(parts_.send_queue->at(parts_.send_queue->retired()).wr_id));
-      return fail(WcStatus::RemInvReqErr);
+      return refused(WcStatus::RemInvReqErr,
+                     "the peer refused the request as invalid (too long for the receive posted there, or an operation "
+                     "its queue pair does not take)");
     case NakCode::RemoteAccessError:
-      reasons_.add(
-          "send wr_id 0x%llx: the peer refused access; check rkey, address range and the access flags of its "
-          "region and queue pair",
-          static_cast<unsigned long long>(parts_.send_queue->at(parts_.send_queue->retired()).wr_id));
-      return fail(WcStatus::RemAccessErr);
+      return refused(WcStatus::RemAccessErr,
+                     "the peer refused access; check rkey, address range and the access flags of its region and queue "
+                     "pair");
     case NakCode::RemoteOperationalError:
-      reasons_.add(
-          "send wr_id 0x%llx: the peer could not complete the request (the memory of its own receive may not "
-          "be written)",
-          static_cast<unsigned long long>(parts_.send_queue->at(parts_.send_queue->retired()).wr_id));
-      return fail(WcStatus::RemOpErr);
+      return refused(WcStatus::RemOpErr,
+                     "the peer could not complete the request (the memory of its own receive may not be written)");
   }
 }
 
@@ -218,6 +211,12 @@ void Requester::fail_local_if_due() {
   if (!has_failed_ && local_failure_seq_ && parts_.send_queue->retired() == *local_failure_seq_) {
     fail(local_failure_);
   }
+}
+
+void Requester::refused(WcStatus status, const char* why) {
+  const Wqe& oldest = parts_.send_queue->at(parts_.send_queue->retired());
+  reasons_.add("send wr_id 0x%llx: %s", static_cast<unsigned long long>(oldest.wr_id), why);
+  fail(status);
 }
 
 void Requester::fail(WcStatus status) {

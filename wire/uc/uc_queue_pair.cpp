@@ -7,28 +7,8 @@
 
 namespace nicless::wire {
 
-using queue::WcStatus;
-
-namespace {
-
-Psn next(Psn psn) {
-  return Psn(psn.value() + 1);
-}
-
-}  // namespace
-
 UcQueuePair::UcQueuePair(const QpParts& parts)
-    : ProgramQueuePair(Service::Uc, parts),
-      inbound_(parts_, attributes_, reasons_),
-      outbound_(parts_, attributes_),
-      sends_(*parts.send_queue) {}
-
-QpAttributes UcQueuePair::attributes() const {
-  QpAttributes now = ProgramQueuePair::attributes();
-  if (is_sending()) now.sq_psn = next_psn_.value();
-  if (is_receiving()) now.rq_psn = expected_psn_.value();
-  return now;
-}
+    : UnacknowledgedQueuePair(Service::Uc, parts), inbound_(parts_, attributes_, reasons_) {}
 
 queue::Result<void> UcQueuePair::check_opcode(const queue::Wqe& request) const {
   using enum queue::SendOpcode;
@@ -52,10 +32,8 @@ void UcQueuePair::start_receiving() {
 }
 
 void UcQueuePair::start_sending() {
-  next_psn_ = Psn(attributes_.sq_psn);
-  sends_.start();
+  UnacknowledgedQueuePair::start_sending();
   packet_ = 0;
-  outbound_.reset();
 }
 
 void UcQueuePair::forget() {
@@ -70,13 +48,11 @@ bool UcQueuePair::next_datagram(queue::Instant, OutDatagram& out) {
   const std::uint64_t seq = sends_.next_seq();
   if (packet_seq_ != seq) packet_ = 0;  // the one before it was flushed half-way
   packet_seq_ = seq;
-  if (const auto fault = outbound_.build(seq, *wqe, packet_, {Service::Uc, next_psn_, false}, out)) {
-    reasons_.add("send wr_id 0x%llx: %s; completes with LOC_PROT_ERR", static_cast<unsigned long long>(wqe->wr_id),
-                 describe(*fault).c_str());
-    if (sends_.fail(WcStatus::LocProtErr)) enter_send_error();
+  if (const auto fault = outbound_.build(seq, *wqe, packet_, {Service::Uc, Psn(next_send_psn()), false}, out)) {
+    fail_send(*wqe, *fault);
     return false;
   }
-  next_psn_ = next(next_psn_);
+  take_psn();
   if (outbound_.is_last(*wqe, packet_++)) {
     sends_.handed_out();
     packet_ = 0;
@@ -84,29 +60,20 @@ bool UcQueuePair::next_datagram(queue::Instant, OutDatagram& out) {
   return true;
 }
 
-void UcQueuePair::on_sent() {
-  if (sends_.on_sent()) enter_send_error();
-}
-
-void UcQueuePair::on_packet(queue::Instant, const PacketView& packet, const InDatagram& datagram) {
-  const OpcodeInfo* info = find_opcode(packet.headers.bth.opcode);
-  if (info == nullptr || info->service != Service::Uc) {
-    ++counters_.wrong_service;
-  } else if (!is_receiving()) {
-    ++counters_.wrong_state;
-  } else if (datagram.from.address != attributes_.path.remote) {
+void UcQueuePair::receive(const PacketView& packet, const OpcodeInfo& info, const InDatagram& datagram) {
+  if (datagram.from.address != attributes_.path.remote) {
     ++counters_.wrong_source;
-  } else {
-    note_established();
-    on_request(packet, *info);
+    return;
   }
+  note_established();
+  on_request(packet, info);
 }
 
 // A packet out of sequence ends the message it would have been part of; one that begins a message is always welcome.
 // IBTA 9.8.2.2.
 void UcQueuePair::on_request(const PacketView& packet, const OpcodeInfo& info) {
   const bool is_in_sequence = packet.headers.bth.psn == expected_psn_;
-  expected_psn_ = next(packet.headers.bth.psn);
+  expected_psn_ = Psn(packet.headers.bth.psn.value() + 1);
   if (inbound_.is_in_message() && (!is_in_sequence || info.starts_message())) {
     ++counters_.lost_message;
     inbound_.drop_message();

@@ -4,26 +4,17 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "wire/qp/inbound.h"
-#include "wire/qp/outbound.h"
-#include "wire/qp/program_queue_pair.h"
-#include "wire/qp/unacknowledged.h"
+#include "wire/qp/unacknowledged_queue_pair.h"
 
 namespace nicless::wire {
 
-class UcQueuePair final : public ProgramQueuePair {
+class UcQueuePair final : public UnacknowledgedQueuePair {
  public:
   explicit UcQueuePair(const QpParts& parts);
 
-  QpAttributes attributes() const override;
-
-  void on_packet(queue::Instant now, const PacketView& packet, const InDatagram& datagram) override;
-  void on_deadline(queue::Instant) override {}
   bool next_datagram(queue::Instant now, OutDatagram& out) override;
-  std::optional<queue::Instant> next_deadline() const override { return std::nullopt; }
-  void on_sent() override;
 
  protected:
   queue::Result<void> check_opcode(const queue::Wqe& request) const override;
@@ -31,16 +22,15 @@ class UcQueuePair final : public ProgramQueuePair {
   void start_sending() override;
   void forget() override;
   void flush_inbound() override { inbound_.flush(); }
+  std::uint32_t next_receive_psn() const override { return expected_psn_.value(); }
+  void receive(const PacketView& packet, const OpcodeInfo& info, const InDatagram& datagram) override;
 
  private:
   void on_request(const PacketView& packet, const OpcodeInfo& info);
 
   Inbound inbound_;
-  Outbound outbound_;
   Psn expected_psn_;
-  bool is_dropping_ = false;  // until the next message begins
-  Psn next_psn_;
-  Unacknowledged sends_;
+  bool is_dropping_ = false;      // until the next message begins
   std::uint64_t packet_seq_ = 0;  // the work request being sent ...
   std::uint64_t packet_ = 0;      // ... and the next of its packets
 };

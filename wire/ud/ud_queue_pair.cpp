@@ -23,25 +23,12 @@ Gid gid_of(const std::array<std::byte, 16>& bytes) {
 
 }  // namespace
 
-UdQueuePair::UdQueuePair(const QpParts& parts)
-    : ProgramQueuePair(Service::Ud, parts), outbound_(parts_, attributes_), sends_(*parts.send_queue) {}
-
-QpAttributes UdQueuePair::attributes() const {
-  QpAttributes now = ProgramQueuePair::attributes();
-  if (is_sending()) now.sq_psn = next_psn_ & Psn::kMask;
-  return now;
-}
+UdQueuePair::UdQueuePair(const QpParts& parts) : UnacknowledgedQueuePair(Service::Ud, parts) {}
 
 queue::Result<void> UdQueuePair::check_opcode(const queue::Wqe& request) const {
   if (request.opcode == SendOpcode::Send || request.opcode == SendOpcode::SendImm) return {};
   return queue::error(EINVAL, queue::format("opcode %u is not an operation of unreliable datagrams, which only send",
                                             static_cast<unsigned>(request.opcode)));
-}
-
-void UdQueuePair::start_sending() {
-  next_psn_ = attributes_.sq_psn;
-  sends_.start();
-  outbound_.reset();
 }
 
 bool UdQueuePair::next_datagram(queue::Instant, OutDatagram& out) {
@@ -59,9 +46,7 @@ bool UdQueuePair::next_datagram(queue::Instant, OutDatagram& out) {
   out.span_count = 0;
   out.payload_bytes = 0;
   if (const auto fault = outbound_.append_bytes(sends_.next_seq(), wqe, 0, wqe.length, out)) {
-    reasons_.add("send wr_id 0x%llx: %s; completes with LOC_PROT_ERR", static_cast<unsigned long long>(wqe.wr_id),
-                 describe(*fault).c_str());
-    fail_send(WcStatus::LocProtErr);
+    fail_send(wqe, *fault);
     return false;
   }
   build_headers(wqe, out);
@@ -79,38 +64,25 @@ void UdQueuePair::build_headers(const queue::Wqe& wqe, OutDatagram& out) {
   headers.bth.opcode = opcode_of(Service::Ud, op);
   headers.bth.solicited = wqe.solicited;
   headers.bth.dest_qp = to.remote_qpn;
-  headers.bth.psn = Psn(next_psn_++);
+  headers.bth.psn = take_psn();
   headers.deth.qkey = (to.remote_qkey & kOwnQkeyBit) ? attributes_.qkey : to.remote_qkey;
   headers.deth.src_qp = parts_.qpn;
   headers.imm.network_order = wqe.imm_or_key;
   finish_headers(headers, out);
 }
 
-void UdQueuePair::fail_send(WcStatus status) {
-  if (sends_.fail(status)) enter_send_error();
-}
-
-void UdQueuePair::on_sent() {
-  if (sends_.on_sent()) enter_send_error();
-}
-
-void UdQueuePair::on_packet(queue::Instant, const PacketView& packet, const InDatagram& datagram) {
-  const OpcodeInfo* info = find_opcode(packet.headers.bth.opcode);
-  if (info == nullptr || info->service != Service::Ud) {
-    ++counters_.wrong_service;
-  } else if (!is_receiving()) {
-    ++counters_.wrong_state;
-  } else if (packet.headers.deth.qkey != attributes_.qkey) {
+void UdQueuePair::receive(const PacketView& packet, const OpcodeInfo& info, const InDatagram& datagram) {
+  if (packet.headers.deth.qkey != attributes_.qkey) {
     ++counters_.wrong_qkey;
   } else if (!parts_.receives->take(receive_)) {
     ++counters_.no_receive;
   } else {
-    receive(packet, *info, datagram);
+    place(packet, info, datagram);
   }
 }
 
 // The first 40 bytes of the list are the GRH's, whatever it says; the payload stands behind. ibv_create_qp(3), UD.
-void UdQueuePair::receive(const PacketView& packet, const OpcodeInfo& info, const InDatagram& datagram) {
+void UdQueuePair::place(const PacketView& packet, const OpcodeInfo& info, const InDatagram& datagram) {
   queue::Completion completion;
   completion.wr_id = receive_.wr_id;
   completion.opcode = queue::WcOpcode::Recv;
