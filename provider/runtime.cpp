@@ -92,7 +92,7 @@ void Runtime::leave_seat(const Seat& seat, const std::function<void()>& purge) {
   {
     queue::MutexLock port_lock(seat.port->mutex);
     seat.port->engine().remove(seat.qpn);
-    is_last = seat.port->engine().free_qpns() == wire::kQueuePairsPerPort;
+    is_last = seat.port->engine().reserved_qpns() == 0;
   }
   reasons_.erase(seat.qpn);
   purge();

@@ -14,43 +14,40 @@ namespace {
 // The default partition, as full or limited member: the top bit says which and does not take part. IBTA 10.9.1.
 constexpr std::uint16_t kPkeyMask = 0x7fff;
 
-std::uint8_t index_of(queue::Qpn qpn) {
-  return static_cast<std::uint8_t>(qpn.value() & 0xff);
-}
-
 }  // namespace
 
-Engine::Engine(std::uint16_t udp_port) : udp_port_(udp_port) {
-  for (std::uint32_t index = 0; index < kQueuePairsPerPort; ++index) {
-    free_.push_back(static_cast<std::uint8_t>(index));
-  }
-}
+Engine::Engine(std::uint16_t udp_port, Addressing addressing) : udp_port_(udp_port), addressing_(addressing) {}
 
 Engine::~Engine() = default;
 
 queue::Result<queue::Qpn> Engine::reserve_qpn() {
-  if (free_.empty()) return queue::error(ENOMEM, "all 256 queue pair numbers of this port are taken");
-  const std::uint8_t index = free_.front();
-  free_.pop_front();
-  return Addressing::make_qpn(udp_port_, index);
+  auto index = static_cast<std::uint32_t>(slots_.size());
+  if (index < addressing_.queue_pairs_per_port()) {
+    slots_.emplace_back();
+  } else if (!freed_.empty()) {
+    index = freed_.front();
+    freed_.pop_front();
+  } else {
+    return queue::error(ENOMEM, "all queue pair numbers of this port are taken");
+  }
+  return addressing_.qpn(udp_port_, index);
 }
 
 void Engine::add(queue::Qpn qpn, QueuePair& queue_pair) {
-  const std::uint8_t index = index_of(qpn);
-  NICLESS_CHECK(Addressing::make_qpn(udp_port_, index) == qpn && slots_[index].queue_pair == nullptr);
+  const std::uint32_t index = reserved_index(qpn);
+  NICLESS_CHECK(slots_[index].queue_pair == nullptr);
   slots_[index].queue_pair = &queue_pair;
   used_.push_back(index);
   mark_ready(index);
 }
 
 void Engine::remove(queue::Qpn qpn) {
-  const std::uint8_t index = index_of(qpn);
-  NICLESS_CHECK(Addressing::make_qpn(udp_port_, index) == qpn);
+  const std::uint32_t index = reserved_index(qpn);
   // A place in ready_ stays behind: next_datagram skips an empty slot, and a new queue pair may inherit the place.
   slots_[index].queue_pair = nullptr;
   std::erase(used_, index);
-  NICLESS_DCHECK(std::find(free_.begin(), free_.end(), index) == free_.end());
-  free_.push_back(index);
+  NICLESS_DCHECK(std::find(freed_.begin(), freed_.end(), index) == freed_.end());
+  freed_.push_back(index);
 }
 
 void Engine::on_datagram(queue::Instant now, const InDatagram& datagram) {
@@ -70,18 +67,18 @@ void Engine::on_datagram(queue::Instant now, const InDatagram& datagram) {
     return;
   }
   slot->queue_pair->on_packet(now, decoded.packet, datagram);
-  mark_ready(index_of(bth.dest_qp));
+  mark_ready(index_of(*slot));
 }
 
 void Engine::on_post(queue::Instant now, queue::Qpn qpn) {
   Slot* slot = find(qpn);
   if (slot == nullptr) return;
   slot->queue_pair->on_post(now);
-  mark_ready(index_of(qpn));
+  mark_ready(index_of(*slot));
 }
 
 void Engine::on_deadline(queue::Instant now) {
-  for (const std::uint8_t index : used_) {
+  for (const std::uint32_t index : used_) {
     QueuePair& queue_pair = *slots_[index].queue_pair;
     const auto deadline = queue_pair.next_deadline();
     if (!deadline || *deadline > now) continue;
@@ -99,9 +96,10 @@ bool Engine::next_datagram(queue::Instant now, OutDatagram& out) {
 
 bool Engine::next_of_ready(queue::Instant now, OutDatagram& out) {
   while (!ready_.empty()) {
-    const std::uint8_t index = ready_.front();
+    const std::uint32_t index = ready_.front();
     Slot& slot = slots_[index];
     if (burst_ < kBurstMax && slot.queue_pair != nullptr && slot.queue_pair->next_datagram(now, out)) {
+      out.to.port = addressing_.udp_port_of(out.dest_qp);
       ++burst_;
       if (!slot.has_sent) sent_.push_back(index);
       slot.has_sent = true;
@@ -117,27 +115,33 @@ bool Engine::next_of_ready(queue::Instant now, OutDatagram& out) {
 
 std::optional<queue::Instant> Engine::next_deadline() const {
   std::optional<queue::Instant> deadline;
-  for (const std::uint8_t index : used_) {
+  for (const std::uint32_t index : used_) {
     deadline = queue::earliest(deadline, slots_[index].queue_pair->next_deadline());
   }
   return deadline;
 }
 
 void Engine::on_sent() {
-  for (const std::uint8_t index : sent_) {
+  for (const std::uint32_t index : sent_) {
     slots_[index].has_sent = false;
     if (slots_[index].queue_pair != nullptr) slots_[index].queue_pair->on_sent();
   }
   sent_.clear();
 }
 
-Engine::Slot* Engine::find(queue::Qpn qpn) {
-  if (qpn.value() >> 8 != udp_port_) return nullptr;
-  Slot& slot = slots_[index_of(qpn)];
-  return slot.queue_pair == nullptr ? nullptr : &slot;
+std::uint32_t Engine::reserved_index(queue::Qpn qpn) const {
+  const auto index = addressing_.index(udp_port_, qpn);
+  NICLESS_CHECK(index && *index < slots_.size());
+  return *index;
 }
 
-void Engine::mark_ready(std::uint8_t index) {
+Engine::Slot* Engine::find(queue::Qpn qpn) {
+  const auto index = addressing_.index(udp_port_, qpn);
+  if (!index || *index >= slots_.size() || slots_[*index].queue_pair == nullptr) return nullptr;
+  return &slots_[*index];
+}
+
+void Engine::mark_ready(std::uint32_t index) {
   if (slots_[index].is_ready) return;
   slots_[index].is_ready = true;
   ready_.push_back(index);

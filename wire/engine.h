@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The engine of one port: up to 256 queue pairs and the GSI behind five calls, no I/O.
+// The engine of one port: its queue pairs and the GSI behind five calls, no I/O.
 //
 //   on_datagram(now, datagram)   on_post(now, qpn)   on_deadline(now)   next_datagram(now, out)   next_deadline()
 //
@@ -7,7 +7,6 @@
 // it returns false or the batch is full. Port-bound: the caller holds the port's lock for every call.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -44,26 +43,26 @@ struct EngineCounters {
 class Engine {
  public:
   // udp_port: the port of the socket this engine stands behind.
-  explicit Engine(std::uint16_t udp_port);
+  explicit Engine(std::uint16_t udp_port, Addressing addressing = Addressing::port_in_qpn());
   ~Engine();
 
   std::uint16_t udp_port() const { return udp_port_; }
   const EngineCounters& counters() const { return counters_; }
 
-  // A free QPN of this port, recently freed ones last; ENOMEM when all 256 are taken. It stays reserved until remove().
+  // A free QPN of this port, recently freed ones last; ENOMEM when all are taken. It stays reserved until remove().
   queue::Result<queue::Qpn> reserve_qpn();
   // The queue pair must outlive its stay; remove() forgets it and frees its QPN.
   void add(queue::Qpn qpn, QueuePair& queue_pair);
   void remove(queue::Qpn qpn);
-  std::size_t free_qpns() const { return free_.size(); }
+  std::size_t reserved_qpns() const { return slots_.size() - freed_.size(); }
 
   Gsi& gsi() { return gsi_; }
 
   void on_datagram(queue::Instant now, const InDatagram& datagram);
   void on_post(queue::Instant now, queue::Qpn qpn);  // also after modify_qp: something may be due
   void on_deadline(queue::Instant now);
-  // The next datagram, without its ICRC; its source port is this port's. Datagrams of one queue pair come in a row, at
-  // most kBurstMax of them before it is the turn of another.
+  // The next datagram, without its ICRC; its source port is this port's, its destination port the peer's. Datagrams of
+  // one queue pair come in a row, at most kBurstMax of them before it is the turn of another.
   bool next_datagram(queue::Instant now, OutDatagram& out);
   std::optional<queue::Instant> next_deadline() const;
   // What next_datagram gave out since the last call has left (or was lost on its way out): the program may have the
@@ -76,18 +75,21 @@ class Engine {
     bool is_ready = false;  // stands in ready_
     bool has_sent = false;  // stands in sent_
   };
-  Slot* find(queue::Qpn qpn);
+  std::uint32_t reserved_index(queue::Qpn qpn) const;
+  Slot* find(queue::Qpn qpn);  // null: no queue pair there
+  std::uint32_t index_of(const Slot& slot) const { return static_cast<std::uint32_t>(&slot - slots_.data()); }
   bool next_of_ready(queue::Instant now, OutDatagram& out);
-  void mark_ready(std::uint8_t index);
+  void mark_ready(std::uint32_t index);
   void count(DecodeError error);
 
   const std::uint16_t udp_port_;
-  std::array<Slot, kQueuePairsPerPort> slots_{};
-  std::vector<std::uint8_t> used_;  // indexes with a queue pair
-  std::deque<std::uint8_t> free_;   // taken from the front, given back at the end
-  std::deque<std::uint8_t> ready_;  // may have something to send; served in turn
-  std::uint32_t burst_ = 0;         // datagrams in a row from the front of ready_
-  std::vector<std::uint8_t> sent_;  // gave out datagrams since the last on_sent()
+  const Addressing addressing_;
+  std::vector<Slot> slots_;          // by index; of all that were ever reserved
+  std::vector<std::uint32_t> used_;  // indexes with a queue pair
+  std::deque<std::uint32_t> freed_;  // taken from the front, once every index was begun
+  std::deque<std::uint32_t> ready_;  // may have something to send; served in turn
+  std::uint32_t burst_ = 0;          // datagrams in a row from the front of ready_
+  std::vector<std::uint32_t> sent_;  // gave out datagrams since the last on_sent()
   Gsi gsi_;
   EngineCounters counters_;
 };

@@ -18,6 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 constexpr queue::Instant kNow{milliseconds(5)};
 constexpr std::uint16_t kPort = 0x8f12;
+constexpr Addressing kAddressing = Addressing::port_in_qpn();
 
 Gid ipv4(std::uint8_t last) {
   Gid gid;
@@ -45,11 +46,12 @@ class CountingQueuePair final : public QueuePair {
     if (to_send == 0) return false;
     --to_send;
     out.from = Endpoint{kHere.address, 0};
-    out.to = Endpoint{ipv4(2), peer_port};
+    out.to = Endpoint{ipv4(2), 0};
     out.span_count = 0;
     out.payload_bytes = 0;
     Headers headers;
     headers.bth.opcode = opcode_of(Service::Rc, Op::SendOnly);
+    headers.bth.dest_qp = peer;
     finish_headers(headers, out);
     return true;
   }
@@ -59,7 +61,7 @@ class CountingQueuePair final : public QueuePair {
   int posts = 0;
   int deadlines = 0;
   int to_send = 0;
-  std::uint16_t peer_port = 0;
+  queue::Qpn peer{};
   std::optional<queue::Instant> deadline;
 };
 
@@ -117,7 +119,7 @@ TEST_CASE("a packet for a queue pair that is not here is dropped and counted", "
   Fixture f;
   const auto reserved = *f.engine.reserve_qpn();  // taken, but no queue pair stands behind it yet
   f.receive(sealed(send_only(reserved)));
-  f.receive(sealed(send_only(Addressing::make_qpn(kPort + 1, 0))));  // right index, other port
+  f.receive(sealed(send_only(kAddressing.qpn(kPort + 1, 0))));  // right index, other port
   f.receive(sealed(send_only(queue::Qpn(0))));
   f.engine.remove(f.qpn);
   f.receive(sealed(send_only(f.qpn)));
@@ -198,17 +200,45 @@ TEST_CASE("a datagram for QP 1 goes to the GSI, and its answers go out before da
 TEST_CASE("256 queue pair numbers, and the one freed last is reused last", "[engine]") {
   Engine engine(kPort);
   std::vector<queue::Qpn> qpns;
-  for (std::uint32_t i = 0; i < kQueuePairsPerPort; ++i) qpns.push_back(*engine.reserve_qpn());
-  CHECK(std::set(qpns.begin(), qpns.end()).size() == kQueuePairsPerPort);
+  for (std::uint32_t i = 0; i < 256; ++i) qpns.push_back(*engine.reserve_qpn());
+  CHECK(std::set(qpns.begin(), qpns.end()).size() == 256);
   for (const auto qpn : qpns) CHECK(qpn.value() >> 8 == kPort);
   const auto none = engine.reserve_qpn();
   REQUIRE(!none);
   CHECK(none.error().errno_value == ENOMEM);
-  CHECK(engine.free_qpns() == 0);
+  CHECK(engine.reserved_qpns() == 256);
   engine.remove(qpns[9]);
   engine.remove(qpns[3]);
   CHECK(*engine.reserve_qpn() == qpns[9]);
   CHECK(*engine.reserve_qpn() == qpns[3]);
+}
+
+TEST_CASE("in strict mode a number says nothing: it is free, and its packets go to the RoCE v2 port", "[engine]") {
+  Engine engine(kRoceUdpPort, Addressing::strict());
+  std::array<CountingQueuePair, 300> queue_pairs;  // more than a port takes that is named by its numbers
+  std::set<queue::Qpn> qpns;
+  for (CountingQueuePair& queue_pair : queue_pairs) {
+    const queue::Qpn qpn = *engine.reserve_qpn();
+    CHECK(qpn > kGsiQpn);
+    qpns.insert(qpn);
+    engine.add(qpn, queue_pair);
+  }
+  CHECK(qpns.size() == queue_pairs.size());
+  const queue::Qpn last = *qpns.rbegin();
+  queue_pairs[0].to_send = 1;
+  queue_pairs[0].peer = queue::Qpn(0xfffffe);
+  engine.on_post(kNow, *qpns.begin());
+  OutDatagram out;
+  REQUIRE(engine.next_datagram(kNow, out));
+  CHECK(out.from == Endpoint{kHere.address, kRoceUdpPort});
+  CHECK(out.to == Endpoint{ipv4(2), kRoceUdpPort});
+
+  const auto bytes = sealed(send_only(last));
+  engine.on_datagram(kNow, {bytes, kThere, kHere});
+  CHECK(queue_pairs.back().packets.size() == 1);
+  const auto beyond = sealed(send_only(queue::Qpn(last.value() + 1)));
+  engine.on_datagram(kNow, {beyond, kThere, kHere});
+  CHECK(engine.counters() == EngineCounters{.datagrams_in = 2, .datagrams_out = 1, .unknown_qpn = 1});
 }
 
 TEST_CASE("queue pairs take turns in bursts of at most kBurstMax datagrams", "[engine]") {
@@ -217,7 +247,7 @@ TEST_CASE("queue pairs take turns in bursts of at most kBurstMax datagrams", "[e
   const std::array<int, 3> amounts{40, 5, 17};
   for (std::uint16_t i = 0; i < 3; ++i) {
     const auto qpn = *engine.reserve_qpn();
-    queue_pairs[i].peer_port = i;
+    queue_pairs[i].peer = kAddressing.qpn(i, 7);
     queue_pairs[i].to_send = amounts[i];
     engine.add(qpn, queue_pairs[i]);
     engine.on_post(kNow, qpn);

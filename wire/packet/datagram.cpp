@@ -6,6 +6,7 @@
 namespace nicless::wire {
 
 void finish_headers(Headers headers, OutDatagram& out) {
+  out.dest_qp = headers.bth.dest_qp;
   out.payload_bytes = 0;
   for (std::size_t i = 0; i < out.span_count; ++i) out.payload_bytes += out.spans[i].size();
   out.pad_bytes = pad_for(out.payload_bytes);

@@ -27,6 +27,7 @@ struct OutDatagram {
   Endpoint from;
   Endpoint to;
   IpOptions ip;
+  queue::Qpn dest_qp{};  // as in the BTH: the engine gives `to` the port behind it
   std::size_t header_bytes = 0;
   std::size_t span_count = 0;
   std::size_t payload_bytes = 0;
@@ -41,7 +42,7 @@ struct OutDatagram {
   std::span<const std::byte> trailer_view() const { return std::span(trailer).first(pad_bytes + kIcrcBytes); }
 };
 
-// Fills header, pad and sizes from `headers` and the spans already in `out`. The ICRC is missing until seal().
+// Fills header, pad, sizes and dest_qp from `headers` and the spans already in `out`. The ICRC is missing until seal().
 void finish_headers(Headers headers, OutDatagram& out);
 
 struct InDatagram {

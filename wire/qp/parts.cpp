@@ -7,7 +7,6 @@
 
 #include "queue/check.h"
 #include "queue/format.h"
-#include "wire/addressing.h"
 
 namespace nicless::wire {
 
@@ -30,8 +29,8 @@ std::string describe(const queue::SgFault& fault) {
 }
 
 void begin_datagram(const QpAttributes& attributes, OutDatagram& out) {
-  out.from = Endpoint{attributes.path.local, 0};  // the engine knows the port
-  out.to = Addressing::destination(attributes.path.remote, attributes.dest_qpn);
+  out.from = Endpoint{attributes.path.local, 0};  // the engine knows the ports
+  out.to = Endpoint{attributes.path.remote, 0};
   out.ip = attributes.path.ip;
   out.span_count = 0;
   out.payload_bytes = 0;

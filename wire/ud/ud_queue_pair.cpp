@@ -57,7 +57,7 @@ bool UdQueuePair::next_datagram(queue::Instant, OutDatagram& out) {
 void UdQueuePair::build_headers(const queue::Wqe& wqe, OutDatagram& out) {
   const queue::DatagramAddress& to = wqe.datagram;
   out.from = Endpoint{gid_of(to.local_gid), 0};
-  out.to = Addressing::destination(gid_of(to.remote_gid), to.remote_qpn);
+  out.to = Endpoint{gid_of(to.remote_gid), 0};
   out.ip = IpOptions{to.traffic_class, to.hop_limit};
   Headers headers;
   const Op op = wqe.opcode == SendOpcode::SendImm ? Op::SendOnlyImm : Op::SendOnly;
