@@ -91,6 +91,7 @@ std::vector<Packet> ExactPair::take(Side& from) {
     const auto payload = decoded.packet.payload;
     packets.push_back({decoded.packet.headers, {payload.begin(), payload.end()}});
   }
+  from.engine().on_sent();
   return packets;
 }
 

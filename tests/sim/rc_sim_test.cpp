@@ -1,39 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Goal: whatever the network does, two connected queue pairs move every message exactly once and in order, and a
-// connection that breaks flushes all it had. Method: seeded random traffic in virtual time under the oracle's eyes:
-// seeds.txt first, then 1 to NICLESS_SEEDS (50). NICLESS_SEED=n replays one seed alone.
+// Goal: whatever the network does, connected queue pairs move every message exactly once and in order, and a
+// connection that breaks flushes all it had. Method: seeded random traffic in virtual time under the oracle's eyes;
+// seeds.h says which seeds.
 #include <catch2/catch.hpp>
-#include <cstdlib>
-#include <fstream>
-#include <set>
-#include <string>
-#include <vector>
 
+#include "tests/sim/seeds.h"
 #include "tests/sim/traffic.h"
 
 namespace nicless::sim {
 namespace {
-
-constexpr std::uint64_t kSeedsByDefault = 50;
-
-std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-// One seed a line; what follows it says what it once showed.
-std::vector<std::uint64_t> seeds_to_run() {
-  if (const auto one = number_from_environment("NICLESS_SEED", 0)) return {one};
-  std::vector<std::uint64_t> seeds;
-  std::ifstream file(TEST_DATA_DIR "/sim/seeds.txt");
-  REQUIRE(file);
-  for (std::string line; std::getline(file, line);) {
-    if (!line.empty() && line[0] != '#') seeds.push_back(std::strtoull(line.c_str(), nullptr, 10));
-  }
-  const auto count = number_from_environment("NICLESS_SEEDS", kSeedsByDefault);
-  for (std::uint64_t seed = 1; seed <= count; ++seed) seeds.push_back(seed);
-  return seeds;
-}
 
 TEST_CASE("random traffic over a bad network completes exactly once, in order, and touches nothing else", "[rc][sim]") {
   for (const std::uint64_t seed : seeds_to_run()) {
@@ -55,9 +30,9 @@ TEST_CASE("on a network that loses a third of all packets a connection may break
   int broken = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     TrafficConfig config = TrafficConfig::of(seed);
-    config.pair.faults = {.latency = std::chrono::microseconds(5), .loss = 0.33, .duplicate = 0.1, .reorder = 0.1};
-    config.pair.connection.retry_cnt = static_cast<std::uint8_t>(seed % 4);
-    config.pair.connection.rnr_retry = static_cast<std::uint8_t>(seed % 8);
+    config.faults = {.latency = std::chrono::microseconds(5), .loss = 0.33, .duplicate = 0.1, .reorder = 0.1};
+    config.connection.retry_cnt = static_cast<std::uint8_t>(seed % 4);
+    config.connection.rnr_retry = static_cast<std::uint8_t>(seed % 8);
     config.may_break = true;
     broken += Traffic(config).run().broken;
   }
@@ -67,7 +42,7 @@ TEST_CASE("on a network that loses a third of all packets a connection may break
 TEST_CASE("on a perfect network with receives in time nothing is sent twice", "[rc][sim]") {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     TrafficConfig config = TrafficConfig::of(seed);
-    config.pair.faults = {};
+    config.faults = {};
     config.ending = Ending::Clean;
     config.late_receives = 0;
     CHECK(!Traffic(config).run().broken);

@@ -5,6 +5,9 @@
 #include <ostream>
 
 #include "tests/sim/world.h"
+#include "wire/rc/queue_pair.h"
+#include "wire/uc/uc_queue_pair.h"
+#include "wire/ud/ud_queue_pair.h"
 
 namespace nicless::sim {
 
@@ -23,7 +26,30 @@ Wc to_value(const ibv_wc& wc) {
   value.flags = static_cast<std::uint8_t>(wc.wc_flags);
   if (value.flags & queue::kWcWithImm) value.imm = wc.imm_data;
   if (value.opcode != queue::WcOpcode::Send && value.opcode != queue::WcOpcode::RdmaWrite) value.byte_len = wc.byte_len;
+  if (value.flags & queue::kWcGrh) value.src_qp = wc.src_qp;
   return value;
+}
+
+std::unique_ptr<wire::ProgramQueuePair> make_queue_pair(wire::Service service, const wire::QpParts& parts) {
+  if (service == wire::Service::Uc) return std::make_unique<wire::UcQueuePair>(parts);
+  if (service == wire::Service::Ud) return std::make_unique<wire::UdQueuePair>(parts);
+  return std::make_unique<wire::RcQueuePair>(parts);
+}
+
+// What each transport's edges take, of all that `attributes` holds.
+struct Masks {
+  std::uint32_t init;
+  std::uint32_t rtr;
+  std::uint32_t rts;
+};
+Masks masks_of(wire::Service service) {
+  using namespace wire::attr_mask;
+  constexpr std::uint32_t kInit = kState | kPkeyIndex | kPort;
+  if (service == wire::Service::Ud) return {kInit | kQkey, kState, kState | kSqPsn};
+  constexpr std::uint32_t kConnected = kState | kAv | kPathMtu | kDestQpn | kRqPsn;
+  if (service == wire::Service::Uc) return {kInit | kAccessFlags, kConnected, kState | kSqPsn};
+  return {kInit | kAccessFlags, kConnected | kMaxDestRdAtomic | kMinRnrTimer,
+          kState | kSqPsn | kTimeout | kRetryCnt | kRnrRetry | kMaxQpRdAtomic};
 }
 
 }  // namespace
@@ -31,7 +57,8 @@ Wc to_value(const ibv_wc& wc) {
 std::string to_string(const Wc& wc) {
   return "wr_id " + std::to_string(wc.wr_id) + " status " + std::to_string(static_cast<int>(wc.status)) + " opcode " +
          std::to_string(static_cast<int>(wc.opcode)) + " bytes " + std::to_string(wc.byte_len) + " flags " +
-         std::to_string(wc.flags) + " imm " + std::to_string(wc.imm);
+         std::to_string(wc.flags) + " imm " + std::to_string(wc.imm) +
+         (wc.src_qp == 0 ? "" : " src_qp " + std::to_string(wc.src_qp));
 }
 
 std::ostream& operator<<(std::ostream& out, const Wc& wc) {
@@ -50,22 +77,29 @@ Side::Side(wire::Engine& engine, const wire::Endpoint& endpoint, const SideConfi
       endpoint_(endpoint),
       qpn_(*engine.reserve_qpn()),
       async_events_(*queue::open_event_fd()),
-      regions_(seed),
+      own_regions_(seed),
+      regions_(config.regions ? *config.regions : own_regions_),
       send_cq_(kCqCapacity, nullptr, async_events_, &send_cq_),
       recv_cq_(kCqCapacity, nullptr, async_events_, &recv_cq_),
       send_queue_({config.send_depth, config.sge_max, config.inline_max, config.signal_all}, send_cq_, qpn_),
-      receive_queue_(config.recv_depth, config.sge_max, recv_cq_, qpn_) {
+      receive_queue_(config.recv_depth, config.sge_max, recv_cq_, qpn_),
+      shared_receives_(config.shared_receives) {
   wire::QpParts parts;
   parts.qpn = qpn_;
   parts.pd = pd_;
   parts.send_queue = &send_queue_;
   parts.receives = &receive_queue_;
   parts.own_receives = &receive_queue_;
+  if (shared_receives_) {
+    parts.receives = shared_receives_;
+    parts.own_receives = nullptr;
+  }
   parts.recv_cq = &recv_cq_;
   parts.regions = &regions_;
   parts.async_events = &async_events_;
   parts.handle = this;
-  qp_ = std::make_unique<wire::RcQueuePair>(parts);
+  parts.port_mtu = config.port_mtu;
+  qp_ = make_queue_pair(config.service, parts);
   engine_.add(qpn_, *qp_);
 }
 
@@ -75,11 +109,12 @@ Side::~Side() {
 
 void Side::connect(queue::Instant now, const Side& peer, const ConnectionConfig& config, std::uint32_t own_psn,
                    std::uint32_t peer_psn) {
-  namespace mask = wire::attr_mask;
+  const Masks masks = masks_of(service());
   wire::QpAttributes attributes;
   attributes.state = wire::QpState::Init;
   attributes.access = config.access;
-  require(qp_->modify(now, attributes, mask::kState | mask::kPkeyIndex | mask::kPort | mask::kAccessFlags));
+  attributes.qkey = config.qkey;
+  require(qp_->modify(now, attributes, masks.init));
 
   attributes.state = wire::QpState::Rtr;
   attributes.path_mtu = config.path_mtu;
@@ -89,9 +124,7 @@ void Side::connect(queue::Instant now, const Side& peer, const ConnectionConfig&
   attributes.min_rnr_timer = config.min_rnr_timer;
   attributes.path.local = endpoint_.address;
   attributes.path.remote = peer.endpoint_.address;
-  require(qp_->modify(now, attributes,
-                      mask::kState | mask::kAv | mask::kPathMtu | mask::kDestQpn | mask::kRqPsn |
-                          mask::kMaxDestRdAtomic | mask::kMinRnrTimer));
+  require(qp_->modify(now, attributes, masks.rtr));
 
   attributes.state = wire::QpState::Rts;
   attributes.sq_psn = own_psn;
@@ -99,15 +132,13 @@ void Side::connect(queue::Instant now, const Side& peer, const ConnectionConfig&
   attributes.retry_cnt = config.retry_cnt;
   attributes.rnr_retry = config.rnr_retry;
   attributes.max_rd_atomic = config.max_rd_atomic;
-  require(qp_->modify(
-      now, attributes,
-      mask::kState | mask::kSqPsn | mask::kTimeout | mask::kRetryCnt | mask::kRnrRetry | mask::kMaxQpRdAtomic));
+  require(qp_->modify(now, attributes, masks.rts));
 }
 
-queue::Result<void> Side::to_state(queue::Instant now, wire::QpState state) {
+queue::Result<void> Side::to_state(queue::Instant now, wire::QpState state, std::uint32_t more) {
   wire::QpAttributes attributes;
   attributes.state = state;
-  auto result = qp_->modify(now, attributes, wire::attr_mask::kState);
+  auto result = qp_->modify(now, attributes, wire::attr_mask::kState | more);
   if (result) engine_.on_post(now, qpn_);
   return result;
 }
@@ -127,6 +158,7 @@ queue::Result<void> Side::post_send(queue::Instant now, queue::Wqe wqe) {
 
 queue::Result<void> Side::post_recv(std::uint64_t wr_id, std::span<const queue::Sge> sges) {
   if (auto allowed = qp_->check_post_recv(); !allowed) return allowed;
+  if (shared_receives_) return shared_receives_->post(wr_id, sges);
   if (auto posted = receive_queue_.post(wr_id, sges); !posted) return posted;
   qp_->on_recv_posted();
   return {};
@@ -136,7 +168,11 @@ std::vector<Wc> Side::poll(queue::CompletionQueue& cq) {
   std::vector<Wc> out;
   std::array<ibv_wc, 16> batch{};
   for (int count = cq.poll(batch); count > 0; count = cq.poll(batch)) {
-    for (int i = 0; i < count; ++i) out.push_back(to_value(batch[static_cast<std::size_t>(i)]));
+    for (int i = 0; i < count; ++i) {
+      const ibv_wc& wc = batch[static_cast<std::size_t>(i)];
+      if (wc.qp_num != qpn_.value()) throw Failure("a completion names another queue pair");
+      out.push_back(to_value(wc));
+    }
   }
   return out;
 }

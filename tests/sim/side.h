@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// One end of a reliable connection with all that it is made of: queues, completion queues, registered memory and the
-// queue pair, on an engine of the caller's. No network in here: a Pair joins two of them through a World, an ExactPair
-// by hand. Thread-compatible.
+// One end of a connection with all that it is made of: queues, completion queues, registered memory and the queue pair
+// (reliable unless asked otherwise), on an engine of the caller's. No network in here: a Pair joins two of them through
+// a World, an ExactPair by hand. Thread-compatible.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,14 @@
 #include "queue/memory_region.h"
 #include "queue/receive_queue.h"
 #include "queue/send_queue.h"
+#include "queue/shared_receive_queue.h"
 #include "wire/engine.h"
-#include "wire/rc/queue_pair.h"
+#include "wire/qp/program_queue_pair.h"
 
 namespace nicless::sim {
 
 // A completion as a value. What ibv_poll_cq(3) leaves undefined is zero here: everything but wr_id and status of a
-// failure, byte_len of a send or a write.
+// failure, byte_len of a send or a write, src_qp of all but datagrams.
 struct Wc {
   std::uint64_t wr_id = 0;
   queue::WcStatus status = queue::WcStatus::Success;
@@ -30,6 +31,7 @@ struct Wc {
   std::uint32_t byte_len = 0;
   std::uint8_t flags = 0;
   std::uint32_t imm = 0;
+  std::uint32_t src_qp = 0;
   friend bool operator==(const Wc&, const Wc&) = default;
 };
 std::string to_string(const Wc& wc);
@@ -42,6 +44,10 @@ struct SideConfig {
   std::uint32_t sge_max = queue::kSgeMax;
   std::uint32_t inline_max = 256;
   bool signal_all = false;
+  wire::Service service = wire::Service::Rc;             // Rc, Uc or Ud
+  std::uint16_t port_mtu = 4096;                         // of datagrams
+  queue::MrTable* regions = nullptr;                     // shared by several sides; null: one of its own
+  queue::SharedReceiveQueue* shared_receives = nullptr;  // null: a receive queue of its own
 };
 
 // What both ends of a connection agree on, and the starting PSNs.
@@ -55,6 +61,7 @@ struct ConnectionConfig {
   std::uint8_t min_rnr_timer = 12;  // 0.64 ms
   std::uint8_t max_rd_atomic = 16;
   std::uint8_t max_dest_rd_atomic = 16;
+  std::uint32_t qkey = 0x1111'1111;  // of datagrams, at both ends
   std::uint32_t access =
       queue::kAccessLocalWrite | queue::kAccessRemoteWrite | queue::kAccessRemoteRead | queue::kAccessRemoteAtomic;
 };
@@ -91,18 +98,20 @@ class Side {
   queue::Qpn qpn() const { return qpn_; }
   wire::Endpoint endpoint() const { return endpoint_; }
   wire::Engine& engine() { return engine_; }
-  wire::RcQueuePair& qp() { return *qp_; }
+  wire::ProgramQueuePair& qp() { return *qp_; }
   queue::SendQueue& send_queue() { return send_queue_; }
   queue::ReceiveQueue& receive_queue() { return receive_queue_; }
   queue::CompletionQueue& send_cq() { return send_cq_; }
   queue::CompletionQueue& recv_cq() { return recv_cq_; }
   queue::AsyncEvents& async_events() { return async_events_; }
   queue::MrTable& regions() { return regions_; }
+  wire::Service service() const { return qp_->service(); }
 
   // RESET -> INIT -> RTR -> RTS. A failed step is a Failure.
   void connect(queue::Instant now, const Side& peer, const ConnectionConfig& config, std::uint32_t own_psn,
                std::uint32_t peer_psn);
-  queue::Result<void> to_state(queue::Instant now, wire::QpState state);  // an edge that needs nothing but the state
+  // An edge that needs nothing but the state; more: further bits of the mask.
+  queue::Result<void> to_state(queue::Instant now, wire::QpState state, std::uint32_t more = 0);
 
   Buffer make_buffer(std::size_t size, std::uint32_t access = queue::kAccessLocalWrite | queue::kAccessRemoteWrite |
                                                               queue::kAccessRemoteRead | queue::kAccessRemoteAtomic);
@@ -115,19 +124,21 @@ class Side {
   std::vector<Wc> poll_recv() { return poll(recv_cq_); }
 
  private:
-  static std::vector<Wc> poll(queue::CompletionQueue& cq);
+  std::vector<Wc> poll(queue::CompletionQueue& cq);
 
   wire::Engine& engine_;
   const wire::Endpoint endpoint_;
   const queue::PdId pd_{1};
   const queue::Qpn qpn_;
   queue::AsyncEvents async_events_;
-  queue::MrTable regions_;
+  queue::MrTable own_regions_;
+  queue::MrTable& regions_;
   queue::CompletionQueue send_cq_;
   queue::CompletionQueue recv_cq_;
   queue::SendQueue send_queue_;
   queue::ReceiveQueue receive_queue_;
-  std::unique_ptr<wire::RcQueuePair> qp_;
+  queue::SharedReceiveQueue* const shared_receives_;
+  std::unique_ptr<wire::ProgramQueuePair> qp_;
 };
 
 }  // namespace nicless::sim

@@ -2,229 +2,133 @@
 #include "tests/sim/traffic.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
+#include <set>
+
+#include "tests/sim/planner.h"
 
 namespace nicless::sim {
 
 namespace {
 
-using queue::SendOpcode;
-using queue::WcStatus;
-using std::chrono::microseconds;
+using wire::QpState;
 
-constexpr std::size_t kSharedBytes = 128 * 1024;
-constexpr std::size_t kSlackBytes = 2048;  // of a landing slot, for gaps and receives longer than the message
-constexpr std::size_t kGapMax = 16;        // bytes between the pieces of a list
 constexpr queue::Duration kRestLimit = std::chrono::seconds(3000);
 constexpr std::uint64_t kTurnsMax = 5'000'000;
-
-std::uint8_t any_of(queue::Rng& rng, std::initializer_list<int> values) {
-  return static_cast<std::uint8_t>(*(values.begin() + rng.below(static_cast<std::uint32_t>(values.size()))));
-}
-
-wire::LinkConfig random_faults(queue::Rng& rng) {
-  wire::LinkConfig faults;
-  faults.latency = microseconds(1 + rng.below(50));
-  faults.jitter = rng.chance(0.5) ? microseconds(rng.below(20)) : microseconds(0);
-  const auto maybe = [&](double most) { return rng.chance(0.6) ? most * rng.below(1000) / 1000 : 0.0; };
-  faults.loss = maybe(0.08);
-  faults.duplicate = maybe(0.08);
-  faults.reorder = maybe(0.05);
-  faults.reorder_delay = microseconds(1 + rng.below(300));
-  faults.corrupt = maybe(0.03);
-  if (rng.chance(0.3)) {
-    faults.bytes_per_second = 50'000'000 + rng.below(1'000'000'000);
-    faults.queue_bytes = 64 * 1024 + rng.below(256 * 1024);
-  }
-  return faults;
-}
-
-std::uint32_t random_psn(queue::Rng& rng) {
-  return rng.chance(0.7) ? (0xffffff - rng.below(200)) & 0xffffff : rng.next_u32() & 0xffffff;
-}
+constexpr std::uint32_t kSharedDepth = 48;
 
 }  // namespace
 
-TrafficConfig TrafficConfig::of(std::uint64_t seed) {
-  queue::Rng rng(seed ^ 0x7261666669637400);
-  TrafficConfig config;
-  config.pair.seed = seed;
-  config.pair.faults = rng.chance(0.15) ? wire::LinkConfig{} : random_faults(rng);
-  config.pair.side.send_depth = 4 + rng.below(60);
-  config.pair.side.recv_depth = 2 + rng.below(60);
-  config.pair.side.inline_max = any_of(rng, {0, 64, 220});
-  config.pair.side.signal_all = rng.chance(0.2);
-  ConnectionConfig& connection = config.pair.connection;
-  connection.path_mtu = static_cast<std::uint16_t>(256 << rng.below(5));
-  connection.a_psn = random_psn(rng);
-  connection.b_psn = random_psn(rng);
-  connection.timeout = static_cast<std::uint8_t>(8 + rng.below(8));  // 1 to 134 ms
-  // A slow line with a full queue takes tens of milliseconds: a timeout below that would be the program's mistake.
-  if (config.pair.faults.bytes_per_second > 0) connection.timeout = std::max<std::uint8_t>(connection.timeout, 14);
-  connection.min_rnr_timer = any_of(rng, {1, 5, 12, 14, 20});
-  connection.max_rd_atomic = any_of(rng, {1, 2, 4, 16});
-  connection.max_dest_rd_atomic = connection.max_rd_atomic;
-  config.requests_each_way = 20 + rng.below(80);
-  config.late_receives = rng.chance(0.5) ? 0.8 : 0.0;
-  if (rng.chance(0.25)) config.ending = static_cast<Ending>(1 + rng.below(3));
-  if (connection.path_mtu <= 1024 && rng.chance(0.25)) config.packets_max = 64;  // longer than the window
-  return config;
-}
-
-std::string to_string(const TrafficConfig& config) {
-  const auto& faults = config.pair.faults;
-  const auto& connection = config.pair.connection;
-  return "mtu " + std::to_string(connection.path_mtu) + " packets " + std::to_string(config.packets_max) + " timeout " +
-         std::to_string(connection.timeout) + " rnr " + std::to_string(connection.min_rnr_timer) + " rd " +
-         std::to_string(connection.max_rd_atomic) + " loss " + std::to_string(faults.loss) + " duplicate " +
-         std::to_string(faults.duplicate) + " reorder " + std::to_string(faults.reorder) + " corrupt " +
-         std::to_string(faults.corrupt) + " queue " + std::to_string(faults.queue_bytes) + " send depth " +
-         std::to_string(config.pair.side.send_depth) + " recv depth " + std::to_string(config.pair.side.recv_depth) +
-         " ending " + std::to_string(static_cast<int>(config.ending)) + " late " + std::to_string(config.late_receives);
-}
+struct Traffic::Host {
+  explicit Host(std::uint64_t seed) : events(*queue::open_event_fd()), regions(seed) {}
+  queue::AsyncEvents events;
+  queue::MrTable regions;
+  std::optional<queue::SharedReceiveQueue> shared_receives;
+  std::optional<ReceivePool> shared_pool;
+  std::optional<Buffer> common;  // one word
+};
 
 struct Traffic::End {
-  End(Side& a_side, std::size_t landing_bytes) : side(a_side), arena(a_side, kSharedBytes, landing_bytes) {}
-  Side& side;
+  End(World& world, std::size_t host, const SideConfig& config, std::size_t landing_bytes)
+      : side(world.engine(host), world.endpoint(host), config, 1), arena(side, kSharedBytes, landing_bytes) {}
+  Side side;
   Arena arena;
-  std::optional<Flow> flow;  // of this end's requests
-  std::size_t reads_planned = 0;
-  std::size_t since_signaled = 0;
+  std::optional<ReceivePool> own_pool;
+  ReceivePool* pool = nullptr;
+  End* peer = nullptr;
+  std::optional<Flow> flow;                  // of this end's requests
+  bool is_draining = false;                  // in SQD
+  std::optional<std::uint32_t> drained_psn;  // SQ_DRAINED has come: no request may go out
+};
+
+struct Traffic::Connection {
+  std::unique_ptr<End> ends[2];
+  bool is_broken() const { return ends[0]->flow->has_failed() || ends[1]->flow->has_failed(); }
 };
 
 Traffic::Traffic(const TrafficConfig& config)
     : config_(config),
-      rng_(config.pair.seed),
-      pair_(config.pair),
-      message_bytes_max_(config.packets_max * config.pair.connection.path_mtu),
-      slot_bytes_(message_bytes_max_ + kSlackBytes) {
-  // Landing slots: one for each receive that can be outstanding, then one for each read.
-  const std::size_t slots = config.pair.side.recv_depth + config.pair.side.send_depth;
+      rng_(config.seed),
+      world_(config.seed, config.faults),
+      slot_bytes_(config.packets_max * config.connection.path_mtu + kSlackBytes) {
   for (std::size_t who = 0; who < 2; ++who) {
-    ends_[who] = std::make_unique<End>(who == 0 ? pair_.a : pair_.b, slots * slot_bytes_);
-    ends_[who]->arena.source.fill(rng_);
-    ends_[who]->arena.readable.fill(rng_);
+    hosts_[who] = std::make_unique<Host>(config.seed * 2 + who);
+    if (config.is_receive_shared) {
+      hosts_[who]->shared_receives.emplace(kSharedDepth, queue::kSgeMax, hosts_[who]->events, nullptr);
+    }
   }
+  for (std::size_t i = 0; i < config.connections; ++i) {
+    connections_.push_back(std::make_unique<Connection>());
+    connect(*connections_.back());
+  }
+  for (std::size_t i = 0; i < config.connections; ++i) plan(i);
+}
+
+Traffic::~Traffic() {
+  for (auto& host : hosts_) host->shared_pool.reset();
+}
+
+void Traffic::connect(Connection& connection) {
   for (std::size_t who = 0; who < 2; ++who) {
-    End& peer = *ends_[1 - who];
-    ends_[who]->flow.emplace(pair_.world, ends_[who]->side, ends_[who]->arena, peer.side, peer.arena, plan(who));
+    Host& host = *hosts_[who];
+    SideConfig side = config_.side;
+    side.regions = &host.regions;
+    if (host.shared_receives) side.shared_receives = &*host.shared_receives;
+    connection.ends[who] = std::make_unique<End>(world_, who, side, config_.side.send_depth * slot_bytes_);
+    End& end = *connection.ends[who];
+    for (Tracked* memory : {&end.arena.source, &end.arena.readable, &end.arena.counters}) memory->fill(rng_);
+    if (!host.common) {
+      host.common.emplace(end.side.make_buffer(sizeof(std::uint64_t)));
+      std::fill(host.common->bytes().begin(), host.common->bytes().end(), std::byte{0});
+    }
+    if (host.shared_receives) {
+      if (!host.shared_pool) host.shared_pool.emplace(end.side, kSharedDepth, slot_bytes_, true);
+      end.pool = &*host.shared_pool;
+    } else {
+      end.pool = &end.own_pool.emplace(end.side, config_.side.recv_depth, slot_bytes_, false);
+    }
   }
+  End& a = *connection.ends[0];
+  End& b = *connection.ends[1];
+  a.peer = &b;
+  b.peer = &a;
+  const std::uint32_t a_psn = random_psn(rng_);
+  const std::uint32_t b_psn = random_psn(rng_);
+  a.side.connect(world_.now(), b.side, config_.connection, a_psn, b_psn);
+  b.side.connect(world_.now(), a.side, config_.connection, b_psn, a_psn);
 }
 
-Traffic::~Traffic() = default;
-
-std::vector<Request> Traffic::plan(std::size_t who) {
-  std::vector<Request> requests;
-  for (std::size_t i = 0; i < config_.requests_each_way; ++i) requests.push_back(plan_request(who, i));
-  if (who == 0 && config_.ending != Ending::Clean) spoil(requests[requests.size() * 2 / 3]);
-  return requests;
-}
-
-Request Traffic::plan_request(std::size_t who, std::size_t) {
-  End& end = *ends_[who];
-  End& peer = *ends_[1 - who];
-  Request request;
-  constexpr std::array kOpcodes{SendOpcode::Send,  SendOpcode::Send,     SendOpcode::Send, SendOpcode::SendImm,
-                                SendOpcode::Write, SendOpcode::WriteImm, SendOpcode::Read};
-  request.opcode = kOpcodes[rng_.below(kOpcodes.size())];
-  request.solicited = rng_.chance(0.3);
-  request.fence = rng_.chance(0.1);
-  request.imm = rng_.next_u32();
-  // Room comes back only with a signalled request: there is one in each half of the queue at least.
-  request.signaled =
-      config_.pair.side.signal_all || rng_.chance(0.6) || end.since_signaled + 2 > config_.pair.side.send_depth / 2;
-  end.since_signaled = request.signaled ? 0 : end.since_signaled + 1;
-
-  std::size_t length = random_length();
-  request.is_inline = !request.is_read() && config_.pair.side.inline_max > 0 && rng_.chance(0.3);
-  if (request.is_inline) length = std::min<std::size_t>(length, config_.pair.side.inline_max);
-  request.remote_offset = rng_.below(static_cast<std::uint32_t>(kSharedBytes - length + 1));
-  if (request.is_read()) {
-    const std::size_t slot = config_.pair.side.recv_depth + end.reads_planned++ % config_.pair.side.send_depth;
-    request.pieces = random_pieces(slot * slot_bytes_, length, queue::kSgeMax);
-    const auto bytes = peer.arena.readable.buffer().bytes().subspan(request.remote_offset, length);
-    request.message.assign(bytes.begin(), bytes.end());
-    return request;
+// The first connection is the one that breaks, if any is to; the first end makes the mistake.
+void Traffic::plan(std::size_t index) {
+  const bool is_to_break = index == 0 && config_.ending != Ending::Clean;
+  Flow::Permitted permitted;
+  permitted.flush = is_to_break || config_.may_break;
+  permitted.timeout = is_to_break || config_.may_break;
+  permitted.rnr = config_.may_break;
+  for (std::size_t who = 0; who < 2; ++who) {
+    End& end = *connections_[index]->ends[who];
+    End& peer = *end.peer;
+    Planner planner(config_, rng_, end.arena, peer.arena);
+    const Mistake mistake = is_to_break && who == 0 ? config_.mistake : Mistake::None;
+    end.flow.emplace(Flow::Ends{world_, end.side, end.arena, peer.side, peer.arena, *peer.pool}, planner.plan(mistake),
+                     permitted);
   }
-  const std::size_t span_bytes = length + queue::kSgeMax * kGapMax;
-  request.pieces = random_pieces(rng_.below(static_cast<std::uint32_t>(kSharedBytes - span_bytes)), length,
-                                 request.is_inline ? 1 : queue::kSgeMax);
-  for (const Piece& piece : request.pieces) {
-    const auto bytes = end.arena.source.buffer().bytes().subspan(piece.offset, piece.length);
-    request.message.insert(request.message.end(), bytes.begin(), bytes.end());
-  }
-  return request;
-}
-
-std::size_t Traffic::random_length() {
-  const std::size_t mtu = config_.pair.connection.path_mtu;
-  const auto packets_max = static_cast<std::uint32_t>(config_.packets_max);
-  switch (rng_.below(8)) {
-    case 0:
-      return rng_.below(5);
-    case 1:
-      return mtu - 1 + rng_.below(3);
-    case 2:
-      return mtu * (1 + rng_.below(packets_max));
-    case 3:
-      return mtu * (1 + rng_.below(packets_max - 1)) - 1 + rng_.below(3);
-    case 4:
-    case 5:
-      return rng_.below(static_cast<std::uint32_t>(mtu));
-    default:
-      return rng_.below(static_cast<std::uint32_t>(message_bytes_max_) + 1);
-  }
-}
-
-// Cuts `length` bytes into up to `pieces_max` pieces, some of them empty, with gaps between them. None at all, where
-// there is nothing to cut, half of the time.
-std::vector<Piece> Traffic::random_pieces(std::size_t start, std::size_t length, std::size_t pieces_max) {
-  if (length == 0 && rng_.chance(0.5)) return {};
-  const std::size_t count = rng_.chance(0.5) ? 1 : 1 + rng_.below(static_cast<std::uint32_t>(pieces_max));
-  std::vector<Piece> pieces;
-  for (std::size_t i = 0; i < count; ++i) {
-    const bool is_last = i + 1 == count;
-    const std::size_t piece = is_last ? length : rng_.below(static_cast<std::uint32_t>(length / 2) + 1);
-    pieces.push_back({start, piece});
-    length -= piece;
-    start += piece + (count > 1 ? rng_.below(kGapMax) : 0);
-  }
-  return pieces;
-}
-
-void Traffic::spoil(Request& request) {
-  request.is_inline = false;
-  request.pieces.assign(1, {0, 100});
-  request.message.assign(100, std::byte{0});
-  request.opcode = config_.ending == Ending::BadRkey ? SendOpcode::Write : SendOpcode::Send;
-  request.remote_offset = 0;
-  constexpr std::array kFates{WcStatus::Success, WcStatus::LocProtErr, WcStatus::RemAccessErr, WcStatus::RemInvReqErr};
-  request.fate = kFates[static_cast<std::size_t>(config_.ending)];
 }
 
 TrafficResult Traffic::run() {
   try {
-    const auto start = pair_.world.now();
+    const auto start = world_.now();
     std::uint64_t turns = 0;
-    while (!everything_posted()) {
+    while (!is_everything_posted()) {
       act();
-      if (++turns > kTurnsMax) pair_.world.fail("the programs never get rid of their requests");
+      if (++turns > kTurnsMax) world_.fail("the programs never get rid of their requests");
     }
-    pair_.world.run_until_idle(kRestLimit);
-    for (std::size_t who = 0; who < 2; ++who) poll(who);
-    for (auto& end : ends_) end->flow->check_at_rest();
-    for (std::size_t who = 0; who < 2; ++who) {
-      Arena& arena = ends_[who]->arena;
-      for (Tracked* memory : {&arena.source, &arena.readable, &arena.exposed, &arena.landing}) {
-        if (const auto offset = memory->first_difference()) {
-          pair_.world.fail("memory of side " + std::to_string(who) + " differs at offset " + std::to_string(*offset));
-        }
-      }
-    }
-    const bool broken = ends_[0]->flow->has_failed() || ends_[1]->flow->has_failed();
-    if (!broken && config_.ending != Ending::Clean) pair_.world.fail("the connection did not break");
-    return {completions_, pair_.world.datagrams_sent(), pair_.world.now() - start, broken};
+    world_.run_until_idle(kRestLimit);
+    check_at_rest();
+    const bool broken = std::any_of(connections_.begin(), connections_.end(),
+                                    [](const auto& connection) { return connection->is_broken(); });
+    if (!broken && config_.ending != Ending::Clean) world_.fail("the connection did not break");
+    return {completions_, world_.datagrams_sent(), world_.now() - start, broken};
   } catch (const Failure& failure) {
     throw Failure(to_string(config_) + "\n" + failure.what() + "\n" + reasons());
   }
@@ -232,38 +136,54 @@ TrafficResult Traffic::run() {
 
 // One thing that one of the programs, or the network, does next.
 void Traffic::act() {
+  Connection& connection = *connections_[rng_.below(static_cast<std::uint32_t>(connections_.size()))];
   const std::size_t who = rng_.below(2);
+  End& end = *connection.ends[who];
   switch (rng_.below(4)) {
     case 0:
-      post_send(who);
-      return;
+      if (end.is_draining || rng_.chance(config_.drains)) drain(who, end);
+      return post_send(who, end);
     case 1:
-      if (!rng_.chance(config_.late_receives)) post_recv(who);
+      if (!rng_.chance(config_.late_receives)) post_recv(end);
       return;
     case 2:
-      poll(who);
-      return;
+      return poll(end);
     default:
-      for (std::uint32_t steps = rng_.below(6); steps > 0; --steps) pair_.world.step();
+      for (std::uint32_t steps = rng_.below(6); steps > 0; --steps) world_.step();
       return;
   }
 }
 
-bool Traffic::everything_posted() const {
-  for (std::size_t who = 0; who < 2; ++who) {
-    const Flow& flow = *ends_[who]->flow;
-    if (flow.posted() < flow.requests().size()) return false;
-    // Of a peer that has failed nothing comes any more, so that the room for more receives may not come back.
-    if (!flow.has_failed() && flow.receives_posted() < flow.takers().size()) return false;
+// One for each message that may still come, to the queue of this end alone or to the one its host shares.
+std::size_t Traffic::receives_due(const End& end) const {
+  std::size_t due = 0;
+  for (const auto& connection : connections_) {
+    for (const auto& other : connection->ends) {
+      const Flow& flow = *other->peer->flow;
+      if (other->pool == end.pool && !flow.has_failed()) due += flow.takers().size() - flow.received();
+    }
+  }
+  return due;
+}
+
+bool Traffic::is_everything_posted() const {
+  for (const auto& connection : connections_) {
+    for (const auto& each : connection->ends) {
+      const End& end = *each;
+      if (end.is_draining || end.flow->posted() < end.flow->requests().size()) return false;
+      if (end.pool->outstanding() < receives_due(end)) return false;
+    }
   }
   return true;
 }
 
-bool Traffic::post_send(std::size_t who) {
-  End& end = *ends_[who];
-  End& peer = *ends_[1 - who];
+void Traffic::post_send(std::size_t who, End& end) {
   const std::size_t index = end.flow->posted();
-  if (index == end.flow->requests().size()) return false;
+  if (index == end.flow->requests().size()) return;
+  const bool is_first = &end == connections_[0]->ends[0].get();
+  if (is_first && config_.ending == Ending::Killed && index == end.flow->requests().size() * 2 / 3) {
+    static_cast<void>(end.side.to_state(world_.now(), QpState::Err));
+  }
   const Request& request = end.flow->requests()[index];
   queue::Wqe wqe;
   wqe.wr_id = index;
@@ -272,68 +192,133 @@ bool Traffic::post_send(std::size_t who) {
   wqe.solicited = request.solicited;
   wqe.fence = request.fence;
   wqe.imm_or_key = request.imm;
-  Tracked& remote = request.is_read() ? peer.arena.readable : peer.arena.exposed;
-  wqe.remote_addr = remote.buffer().address(request.remote_offset);
-  wqe.rkey = request.fate == WcStatus::RemAccessErr ? queue::RKey(remote.buffer().rkey().value() ^ 0x10)
-                                                    : remote.buffer().rkey();
-  Tracked& local = request.is_read() ? end.arena.landing : end.arena.source;
-  std::vector<queue::Sge> sges;
-  for (const Piece& piece : request.pieces) sges.push_back(local.buffer().sge(piece.offset, piece.length));
-  if (request.fate == WcStatus::LocProtErr) sges[0].lkey = queue::LKey(sges[0].lkey.value() ^ 0x10);
+  wqe.compare_add = request.compare_add;
+  wqe.swap = request.swap;
+  Arena& there = end.peer->arena;
+  Tracked* remote = request.is_read() ? &there.readable : request.is_atomic() ? &there.counters : &there.exposed;
+  if (request.mistake == Mistake::NoRight) remote = &there.source;
+  const Buffer& target = request.is_common ? *hosts_[1 - who]->common : remote->buffer();
+  wqe.remote_addr = target.address(request.remote_offset);
+  wqe.rkey = target.rkey();
+  if (request.mistake == Mistake::BadRkey) wqe.rkey = queue::RKey(wqe.rkey.value() ^ 0x10);
+  Tracked& local = request.brings_data() || request.is_forward ? end.arena.landing : end.arena.source;
+  std::vector<queue::Sge> sges = local.sges(request.pieces);
+  if (request.mistake == Mistake::BadLkey) {
+    auto used = std::find_if(sges.begin(), sges.end(), [](const queue::Sge& sge) { return sge.length > 0; });
+    used->lkey = queue::LKey(used->lkey.value() ^ 0x10);
+  }
   wqe.has_inline_data = request.is_inline;
   if (request.is_inline) {
     wqe.inline_data = request.message;
   } else {
     wqe.sges = sges;
   }
-  if (!end.side.post_send(pair_.world.now(), wqe)) return false;
+  if (!end.side.post_send(world_.now(), wqe)) return;
   end.flow->on_posted();
-  pair_.world.flush(who);
-  return true;
+  world_.flush(who);
 }
 
-// The receive for the next message of the peer that takes one: as long as it, or longer, or, where it is planned to be
-// too short, that.
-bool Traffic::post_recv(std::size_t who) {
-  End& end = *ends_[who];
-  Flow& flow = *ends_[1 - who]->flow;
-  const std::size_t index = flow.receives_posted();
-  if (index == flow.takers().size()) return false;
+// The receive for the next message of the peer that takes one: as long as it, or longer, or, where that is the mistake,
+// too short. Those of a shared queue take whatever comes.
+void Traffic::post_recv(End& end) {
+  if (end.pool->is_shared()) {
+    if (end.pool->outstanding() >= receives_due(end)) return;
+    end.pool->post(rng_, end.side, slot_bytes_ - kSlackBytes + rng_.below(1000));
+    return;
+  }
+  const Flow& flow = *end.peer->flow;
+  const std::size_t index = end.pool->posted();
+  if (index == flow.takers().size()) return;
   const Request& request = flow.requests()[flow.takers()[index]];
-  std::size_t length = request.message.size();
-  if (request.is_write()) length = rng_.below(100);
-  if (request.fate == WcStatus::RemInvReqErr) {
-    length -= 1 + rng_.below(50);
+  std::size_t length = request.is_write() ? rng_.below(100) : request.message.size();
+  if (request.mistake == Mistake::TooLong) {
+    length -= 1 + rng_.below(static_cast<std::uint32_t>(std::min<std::size_t>(length, 50)));
   } else if (rng_.chance(0.5)) {
     length += rng_.below(1000);
   }
-  const std::size_t slot = index % config_.pair.side.recv_depth;
-  auto pieces = random_pieces(slot * slot_bytes_, length, queue::kSgeMax);
-  std::vector<queue::Sge> sges;
-  for (const Piece& piece : pieces) sges.push_back(end.arena.landing.buffer().sge(piece.offset, piece.length));
-  if (!end.side.post_recv(index, sges)) return false;
-  flow.on_receive_posted(std::move(pieces));
-  return true;
+  end.pool->post(rng_, end.side, length, request.mistake == Mistake::BadReceive);
 }
 
-void Traffic::poll(std::size_t who) {
-  for (const Wc& wc : ends_[who]->side.poll_recv()) {
+void Traffic::poll(End& end) {
+  for (const Wc& wc : end.side.poll_recv()) {
     ++completions_;
-    ends_[1 - who]->flow->on_recv_completion(wc);
+    end.peer->flow->on_recv_completion(wc);
   }
-  for (const Wc& wc : ends_[who]->side.poll_send()) {
+  for (const Wc& wc : end.side.poll_send()) {
     ++completions_;
-    ends_[who]->flow->on_send_completion(wc);
+    end.flow->on_send_completion(wc);
   }
-  const bool is_broken = ends_[0]->flow->has_failed() || ends_[1]->flow->has_failed();
-  if (is_broken && config_.ending == Ending::Clean && !config_.may_break) pair_.world.fail("the connection broke");
+}
+
+// RTS -> SQD, then on every look: has SQ_DRAINED come, and does nothing go out from then until RTS?
+void Traffic::drain(std::size_t who, End& end) {
+  wire::ProgramQueuePair& qp = end.side.qp();
+  const QpState state = qp.state();
+  if (!end.is_draining && state == QpState::Rts) {
+    static_cast<void>(end.side.to_state(world_.now(), QpState::Sqd, wire::attr_mask::kEnSqdAsyncNotify));
+    end.is_draining = true;
+    world_.flush(who);
+    return;
+  }
+  if (state != QpState::Sqd) {
+    end.is_draining = false;
+    end.drained_psn.reset();
+    return;
+  }
+  while (const auto event = end.side.async_events().take()) {
+    if (event->type == queue::AsyncType::SqDrained) end.drained_psn = qp.attributes().sq_psn;
+  }
+  if (!end.drained_psn) return;
+  if (*end.drained_psn != qp.attributes().sq_psn) world_.fail("a drained send queue sends");
+  if (rng_.chance(0.3)) return;
+  end.is_draining = false;
+  end.drained_psn.reset();
+  static_cast<void>(end.side.to_state(world_.now(), QpState::Rts));
+  world_.flush(who);
+}
+
+void Traffic::check_at_rest() {
+  for (auto& connection : connections_) {
+    for (auto& end : connection->ends) poll(*end);
+  }
+  for (auto& connection : connections_) {
+    for (auto& end : connection->ends) end->flow->check_at_rest();
+  }
+  for (std::size_t i = 0; i < connections_.size() * 2; ++i) {
+    End& end = *connections_[i / 2]->ends[i % 2];
+    auto offset = end.arena.first_difference();
+    if (!offset) offset = end.pool->landing().first_difference();
+    if (offset) world_.fail("memory of end " + std::to_string(i) + " differs at offset " + std::to_string(*offset));
+  }
+  for (std::size_t who = 0; who < 2; ++who) check_common_word(who);
+}
+
+// Every atomic on it added one: no two found the same number there, and it holds how many there were.
+void Traffic::check_common_word(std::size_t who) {
+  std::set<std::uint64_t> originals;
+  std::size_t done = 0;
+  std::size_t posted = 0;
+  for (const auto& connection : connections_) {
+    const Flow& flow = *connection->ends[1 - who]->flow;
+    originals.insert(flow.common_originals().begin(), flow.common_originals().end());
+    done += flow.common_originals().size();
+    posted += flow.common_posted();
+  }
+  const std::uint64_t word = word_at(hosts_[who]->common->bytes());
+  if (originals.size() != done) world_.fail("two atomics found the same number");
+  if (word < done || word > posted || (!originals.empty() && *originals.rbegin() >= word)) {
+    world_.fail("the common word is " + std::to_string(word) + " after " + std::to_string(done) + " of " +
+                std::to_string(posted) + " atomics");
+  }
 }
 
 // What the queue pairs themselves say.
 std::string Traffic::reasons() {
   std::string text;
-  for (const auto& end : ends_) {
-    for (const std::string& reason : end->side.qp().take_reasons()) text += reason + "\n";
+  for (const auto& connection : connections_) {
+    for (const auto& end : connection->ends) {
+      for (const std::string& reason : end->side.qp().take_reasons()) text += reason + "\n";
+    }
   }
   return text;
 }

@@ -1,30 +1,19 @@
 // SPDX-License-Identifier: MIT
-// A whole run of random traffic between two queue pairs, both ways at once, decided by one seed: the network, the
-// connection, the requests and the moments at which the two programs post and poll. The oracle watches.
+// A whole run of random traffic over one or more reliable connections between two hosts, both ways at once, decided by
+// one seed: the network, the connections, the requests and the moments at which the programs post, poll, drain and
+// give up. The oracle (flow.h) watches. Thread-compatible.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "queue/rng.h"
-#include "tests/sim/oracle.h"
-#include "tests/sim/pair.h"
+#include "tests/sim/flow.h"
+#include "tests/sim/traffic_config.h"
 
 namespace nicless::sim {
-
-enum class Ending : std::uint8_t { Clean, BadLkey, BadRkey, TooLong };
-
-struct TrafficConfig {
-  PairConfig pair;
-  std::size_t requests_each_way = 60;
-  std::size_t packets_max = 6;    // path MTUs in the longest message
-  double late_receives = 0;       // how often a program does something else than post the receive that is due
-  Ending ending = Ending::Clean;  // how the requests of A end
-  bool may_break = false;         // the network is so bad that retries may run out
-  static TrafficConfig of(std::uint64_t seed);
-};
-std::string to_string(const TrafficConfig& config);  // one line, for a failure
 
 struct TrafficResult {
   std::uint64_t completions = 0;
@@ -41,25 +30,29 @@ class Traffic {
   TrafficResult run();
 
  private:
-  struct End;  // one program: a side, its memory, its flows
-  std::vector<Request> plan(std::size_t who);
-  Request plan_request(std::size_t who, std::size_t index);
-  std::size_t random_length();
-  std::vector<Piece> random_pieces(std::size_t start, std::size_t length, std::size_t pieces_max);
-  void spoil(Request& request);
-  bool post_send(std::size_t who);
-  bool post_recv(std::size_t who);
-  void poll(std::size_t who);
+  struct Host;  // what all queue pairs of a host share
+  struct End;   // one program: a side, its memory, its flow of requests
+  struct Connection;
+
+  void connect(Connection& connection);
+  void plan(std::size_t index);
   void act();
-  bool everything_posted() const;
+  bool is_everything_posted() const;
+  std::size_t receives_due(const End& end) const;
+  void post_send(std::size_t who, End& end);
+  void post_recv(End& end);
+  void poll(End& end);
+  void drain(std::size_t who, End& end);
+  void check_at_rest();
+  void check_common_word(std::size_t who);
   std::string reasons();
 
   const TrafficConfig config_;
   queue::Rng rng_;
-  Pair pair_;
-  std::size_t message_bytes_max_;
-  std::size_t slot_bytes_;
-  std::unique_ptr<End> ends_[2];
+  World world_;
+  const std::size_t slot_bytes_;
+  std::unique_ptr<Host> hosts_[2];
+  std::vector<std::unique_ptr<Connection>> connections_;
   std::uint64_t completions_ = 0;
 };
 

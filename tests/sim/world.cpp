@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "queue/rng.h"
+#include "tests/sim/seeds.h"
 #include "wire/packet/icrc.h"
 #include "wire/packet/print.h"
 
@@ -43,7 +44,7 @@ World::World(std::uint64_t seed, const wire::LinkConfig& faults, std::size_t hos
 
 World::~World() {
   if (std::uncaught_exceptions() == exceptions_at_start_) return;
-  std::fprintf(stderr, "%sseed %llu\n", trace().c_str(), static_cast<unsigned long long>(seed_));
+  std::fprintf(stderr, "%s%s\n", trace().c_str(), replay_hint(seed_).c_str());
 }
 
 void World::flush(std::size_t host) {
@@ -60,6 +61,7 @@ void World::flush(std::size_t host) {
       }
     }
   }
+  hosts_[host].engine->on_sent();
 }
 
 void World::inject(std::size_t host, const wire::Endpoint& from, std::vector<std::byte> bytes) {
@@ -101,7 +103,7 @@ void World::run_for(queue::Duration time) {
 }
 
 void World::fail(const std::string& why) const {
-  throw Failure(why + "\nseed " + std::to_string(seed_));
+  throw Failure(why + "\n" + replay_hint(seed_));
 }
 
 std::string World::trace() const {
