@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "provider/context.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <memory>
@@ -25,6 +28,12 @@ void release(Context& context) {
 
 }  // namespace
 
+CommandFd::CommandFd() : fd(static_cast<int>(syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC))) {}
+
+CommandFd::~CommandFd() {
+  if (fd >= 0) syscall(SYS_close, fd);
+}
+
 Context& context_of(const ibv_context* context) {
   // verbs_context ends with the ibv_context; its private pointer is ours to use.
   const auto* bytes = reinterpret_cast<const std::byte*>(context) - offsetof(verbs_context, context);
@@ -45,7 +54,7 @@ Result<ibv_context*> open_device(ibv_device* device) {
   context->tables.since_44.priv = reinterpret_cast<verbs_ex_private*>(context.get());
   ibv_context& verbs = *public_context(*context);
   verbs.device = device;
-  verbs.cmd_fd = -1;  // there is no kernel device behind it
+  verbs.cmd_fd = context->command_fd.fd;
   verbs.async_fd = context->async_events.fd();
   verbs.num_comp_vectors = kCompletionVectors;
   pthread_mutex_init(&verbs.mutex, nullptr);

@@ -15,6 +15,16 @@
 
 namespace nicless::provider {
 
+// What stands in ibv_context::cmd_fd: no device of a kernel's, but a descriptor that programs may duplicate or ask for
+// its flags. -1 where none can be had.
+struct CommandFd {
+  CommandFd();
+  ~CommandFd();
+  CommandFd(const CommandFd&) = delete;
+  CommandFd& operator=(const CommandFd&) = delete;
+  const int fd;
+};
+
 struct Context {
   Context(Runtime& the_runtime, int async_fd)
       : runtime(the_runtime), generation(process_generation()), regions(random_u64()), async_events(async_fd) {}
@@ -24,6 +34,7 @@ struct Context {
   const std::uint64_t generation;
   queue::MrTable regions;
   queue::AsyncEvents async_events;
+  const CommandFd command_fd;
   std::atomic<std::uint32_t> next_pd{1};
   // The handle of ibv_open_device and every object hold one: as the man page says, closing a device does not take
   // its objects away, so the context stays until the last of them is destroyed.

@@ -20,15 +20,16 @@ Channel::Channel(Context& the_context, int fd) : context(the_context), events(fd
   verbs.fd = fd;
 }
 
-Cq::Cq(Context& the_context, std::uint32_t capacity, void* cq_context, Channel* the_channel)
+Cq::Cq(Context& the_context, const CqRequest& request)
     : context(the_context),
-      channel(the_channel),
-      queue(capacity, the_channel != nullptr ? &the_channel->events : nullptr, the_context.async_events, &verbs),
+      channel(request.channel != nullptr ? &channel_of(request.channel) : nullptr),
+      queue(request.cqe, channel != nullptr ? &channel->events : nullptr, the_context.async_events, &verbs,
+            request.options),
       empty_polls_since_armed(kNeverArmed) {
   verbs.context = public_context(the_context);
-  verbs.channel = channel != nullptr ? &channel->verbs : nullptr;
-  verbs.cq_context = cq_context;
-  verbs.cqe = static_cast<int>(capacity);
+  verbs.channel = request.channel;
+  verbs.cq_context = request.cq_context;
+  verbs.cqe = static_cast<int>(request.cqe);
   pthread_mutex_init(&verbs.mutex, nullptr);
   pthread_cond_init(&verbs.cond, nullptr);
   if (channel != nullptr) channel->users.fetch_add(1);
@@ -76,19 +77,25 @@ Result<void> destroy_comp_channel(ibv_comp_channel* verbs) {
   return {};
 }
 
-Result<ibv_cq*> create_cq(ibv_context* verbs, int cqe, void* cq_context, ibv_comp_channel* channel, int comp_vector) {
+Result<std::unique_ptr<Cq>> make_cq(ibv_context* verbs, const CqRequest& request) {
   Context& context = context_of(verbs);
   if (auto alive = check_generation(context.generation); !alive) return alive.error();
-  if (cqe < 1 || static_cast<std::uint32_t>(cqe) > queue::kCqeMax) {
+  if (request.cqe < 1 || request.cqe > queue::kCqeMax) {
     return queue::error(EINVAL, "a completion queue holds 1 to " + std::to_string(queue::kCqeMax) + " entries, not " +
-                                    std::to_string(cqe));
+                                    std::to_string(static_cast<int>(request.cqe)));
   }
-  if (comp_vector < 0 || comp_vector >= verbs->num_comp_vectors) {
+  if (request.comp_vector >= static_cast<std::uint32_t>(verbs->num_comp_vectors)) {
     return queue::error(
         EINVAL, "comp_vector must be below num_comp_vectors, which is " + std::to_string(verbs->num_comp_vectors));
   }
-  Channel* const to = channel != nullptr ? &channel_of(channel) : nullptr;
-  return &std::make_unique<Cq>(context, static_cast<std::uint32_t>(cqe), cq_context, to).release()->verbs;
+  return std::make_unique<Cq>(context, request);
+}
+
+Result<ibv_cq*> create_cq(ibv_context* verbs, int cqe, void* cq_context, ibv_comp_channel* channel, int comp_vector) {
+  auto cq = make_cq(
+      verbs, {static_cast<std::uint32_t>(cqe), cq_context, channel, static_cast<std::uint32_t>(comp_vector), {}});
+  if (!cq) return cq.error();
+  return ibv_cq_ex_to_cq(&cq->release()->verbs);
 }
 
 Result<void> resize_cq(ibv_cq* verbs, int cqe) {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "provider/device.h"
+#include "provider/rt_values.h"
 #include "queue/completion_queue.h"
 #include "queue/work_request.h"
 
@@ -97,6 +98,9 @@ Result<void> query_device_ex(const Device& device, const ibv_query_device_ex_inp
   }
   ibv_device_attr_ex full{};
   query_device(device, &full.orig_attr);
+  full.completion_timestamp_mask = kDeviceClockMask;
+  full.hca_core_clock = kDeviceClockKhz;
+  full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
   full.phys_port_cnt_ex = kPorts;
   std::memset(static_cast<void*>(attr), 0, attr_size);
   std::memcpy(static_cast<void*>(attr), &full, std::min(attr_size, sizeof full));

@@ -32,6 +32,8 @@ Result<void> dereg_mr(ibv_mr* mr);
 Result<ibv_comp_channel*> create_comp_channel(ibv_context* context);
 Result<void> destroy_comp_channel(ibv_comp_channel* channel);
 Result<ibv_cq*> create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channel, int comp_vector);
+Result<ibv_cq_ex*> create_cq_ex(ibv_context* context, const ibv_cq_init_attr_ex* attr);
+Result<void> modify_cq(ibv_cq* cq, const ibv_modify_cq_attr* attr);
 Result<void> resize_cq(ibv_cq* cq, int cqe);
 Result<void> destroy_cq(ibv_cq* cq);  // waits for unacknowledged events
 int poll_cq(ibv_cq* cq, int count, ibv_wc* wc);

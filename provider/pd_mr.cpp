@@ -41,7 +41,8 @@ Result<void> dealloc_pd(ibv_pd* verbs) {
   Pd& pd = pd_of(verbs);
   if (auto alive = pd.context.check_alive(); !alive) return alive;
   if (const std::uint32_t children = pd.children.load(); children != 0) {
-    return queue::error(EBUSY, std::to_string(children) + " objects (MR, SRQ, QP or AH) still belong to this PD");
+    return queue::error(
+        EBUSY, std::to_string(children) + " objects (MR, SRQ, QP, AH, CQ or parent domain) still belong to this PD");
   }
   delete &pd;
   return {};

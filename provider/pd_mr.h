@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "provider/context.h"
+#include "provider/thread_domain.h"
 
 namespace nicless::provider {
 
@@ -15,10 +16,27 @@ struct Pd {
       : verbs{public_context(the_context), 0}, context(the_context), id(the_context.next_pd.fetch_add(1)) {
     verbs.handle = id.value();
   }
+  // A parent domain (ibv_alloc_parent_domain(3)): stands for the protection domain, and keeps it and the thread domain.
+  Pd(Pd& protection_domain, Td* the_thread_domain)
+      : verbs{protection_domain.verbs},
+        context(*protection_domain.context),
+        id(protection_domain.id),
+        protection(&protection_domain),
+        thread_domain(the_thread_domain) {
+    protection->children.fetch_add(1);
+  }
+  ~Pd() {
+    if (protection != nullptr) protection->children.fetch_sub(1);
+  }
+  Pd(const Pd&) = delete;
+  Pd& operator=(const Pd&) = delete;
+
   ibv_pd verbs;
   const ContextHold context;
   const queue::PdId id;
-  std::atomic<std::uint32_t> children{0};  // MRs, SRQs, QPs, AHs
+  Pd* const protection = nullptr;  // of a parent domain
+  const UseOf<Td> thread_domain{nullptr};
+  std::atomic<std::uint32_t> children{0};  // MRs, SRQs, QPs, AHs, parent domains
 };
 
 inline Pd& pd_of(ibv_pd* pd) {

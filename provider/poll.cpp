@@ -5,8 +5,10 @@
 
 #include <cerrno>
 #include <span>
+#include <string>
 
 #include "provider/cq.h"
+#include "provider/errno_shapes.h"
 #include "provider/objects.h"
 #include "wire/io/clock.h"
 
@@ -56,6 +58,26 @@ bool drive(Cq& cq, queue::Instant now) {
   return has_received;
 }
 
+// What `take` finds in the CQ, at once or after one turn of its ports.
+template <typename Take>
+int find(Cq& cq, Take&& take) {
+  int found = take();
+  if (found == 0) {
+    const queue::Instant now = wire::now();
+    drive(cq, now);
+    found = take();
+    if (found == 0) on_empty(now);
+  }
+  if (found > 0) spin.since = {};
+  return found;
+}
+
+void log_overrun(const Cq& cq) {
+  report("ibv_poll_cq", {EIO, "the CQ is overrun: a completion came when its " + std::to_string(cq.queue.capacity()) +
+                                  " entries were taken, and its queue pairs went to ERR; create it with room for all "
+                                  "that may complete before it is polled"});
+}
+
 void log_failures(Runtime& runtime, std::span<const ibv_wc> completions) {
   for (const ibv_wc& wc : completions) {
     if (wc.status != IBV_WC_SUCCESS) runtime.log_reasons(queue::Qpn(wc.qp_num));
@@ -69,17 +91,15 @@ int poll_cq(ibv_cq* verbs, int count, ibv_wc* wc) {
   if (cq.context->generation != process_generation()) return -1;
   if (count <= 0) return count == 0 ? 0 : -EINVAL;
   const std::span<ibv_wc> room(wc, static_cast<std::size_t>(count));
-  int found = cq.queue.poll(room);
-  if (found == 0) {
-    const queue::Instant now = wire::now();
-    drive(cq, now);
-    found = cq.queue.poll(room);
-    if (found == 0) on_empty(now);
-  }
-  if (found > 0) {
-    spin.since = {};
-    log_failures(cq.context->runtime, room.first(static_cast<std::size_t>(found)));
-  }
+  const int found = find(cq, [&] { return cq.queue.poll(room); });
+  if (found > 0) log_failures(cq.context->runtime, room.first(static_cast<std::size_t>(found)));
+  if (found < 0) log_overrun(cq);
+  return found;
+}
+
+int poll_one(Cq& cq, queue::Completion& out) {
+  const int found = find(cq, [&] { return cq.queue.poll(out); });
+  if (found < 0) log_overrun(cq);
   return found;
 }
 

@@ -11,30 +11,12 @@
 #include "provider/pd_mr.h"
 #include "provider/runtime.h"
 #include "provider/srq.h"
+#include "provider/use_of.h"
 #include "queue/receive_queue.h"
 #include "queue/send_queue.h"
 #include "wire/qp/program_queue_pair.h"
 
 namespace nicless::provider {
-
-// A queue pair's use of a CQ or an SRQ, which cannot be destroyed meanwhile.
-template <typename Object>
-class UseOf {
- public:
-  explicit UseOf(Object* object) : object_(object) {
-    if (object_ != nullptr) object_->users.fetch_add(1);
-  }
-  ~UseOf() {
-    if (object_ != nullptr) object_->users.fetch_sub(1);
-  }
-  UseOf(const UseOf&) = delete;
-  UseOf& operator=(const UseOf&) = delete;
-  Object* operator->() const { return object_; }
-  explicit operator bool() const { return object_ != nullptr; }
-
- private:
-  Object* object_;
-};
 
 class WrBuilder;
 

@@ -5,6 +5,8 @@
 #include "provider/device.h"
 #include "provider/errno_shapes.h"
 #include "provider/objects.h"
+#include "provider/rt_values.h"
+#include "provider/thread_domain.h"
 #include "provider/unsupported.h"
 
 namespace nicless::provider {
@@ -28,6 +30,24 @@ int op_query_port(ibv_context* context, uint8_t port_num, ibv_port_attr* attr, s
 int op_query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* attr,
                        size_t size) {
   return errno_itself("ibv_query_device_ex", [&] { return query_device_ex(device_of(context), input, attr, size); });
+}
+int op_query_rt_values(ibv_context*, ibv_values_ex* values) {
+  return errno_itself("ibv_query_rt_values_ex", [&] { return query_rt_values(values); });
+}
+ibv_td* op_alloc_td(ibv_context* context, ibv_td_init_attr* attr) {
+  return null_and_errno("ibv_alloc_td", [&] { return alloc_td(context, attr); });
+}
+int op_dealloc_td(ibv_td* td) {
+  return errno_itself("ibv_dealloc_td", [&] { return dealloc_td(td); });
+}
+ibv_pd* op_alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* attr) {
+  return null_and_errno("ibv_alloc_parent_domain", [&] { return alloc_parent_domain(context, attr); });
+}
+ibv_cq_ex* op_create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
+  return null_and_errno("ibv_create_cq_ex", [&] { return create_cq_ex(context, attr); });
+}
+int op_modify_cq(ibv_cq* cq, ibv_modify_cq_attr* attr) {
+  return errno_itself("ibv_modify_cq", [&] { return modify_cq(cq, attr); });
 }
 int op_poll_cq(ibv_cq* cq, int count, ibv_wc* wc) {
   return poll_cq(cq, count, wc);
@@ -72,6 +92,12 @@ void fill_ops(nicless_verbs_context& context) {
   verbs_context& extended = context.since_44;
   extended.query_port = op_query_port;
   extended.query_device_ex = op_query_device_ex;
+  extended.query_rt_values = op_query_rt_values;
+  extended.alloc_td = op_alloc_td;
+  extended.dealloc_td = op_dealloc_td;
+  extended.alloc_parent_domain = op_alloc_parent_domain;
+  extended.create_cq_ex = op_create_cq_ex;
+  extended.modify_cq = op_modify_cq;
   extended.create_qp_ex = op_create_qp_ex;
   extended.sz = sizeof context;
   extended.context.abi_compat = __VERBS_ABI_IS_EXTENDED;

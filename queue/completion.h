@@ -71,6 +71,7 @@ struct Completion {
   Qpn src_qp{};                    // UD: the sender's queue pair
   Credit* credit = nullptr;        // whose room comes back when this is polled
   std::uint32_t credit_count = 0;  // how many work requests this completion covers
+  std::uint64_t stamp = 0;         // when it was made, by the clock of a CQ that stamps; nanoseconds
 };
 
 }  // namespace nicless::queue

@@ -79,8 +79,8 @@ void give_room_back(const Completion& completion) {
 }  // namespace
 
 CompletionQueue::CompletionQueue(std::uint32_t capacity, CompletionChannel* channel, AsyncEvents& async_events,
-                                 void* handle)
-    : channel_(channel), async_events_(async_events), handle_(handle), capacity_(capacity) {}
+                                 void* handle, const CqOptions& options)
+    : channel_(channel), async_events_(async_events), handle_(handle), options_(options), capacity_(capacity) {}
 
 CompletionQueue::~CompletionQueue() {
   if (channel_ != nullptr) {
@@ -91,27 +91,51 @@ CompletionQueue::~CompletionQueue() {
 
 void CompletionQueue::push(const Completion& completion) {
   MutexLock lock(mutex_);
-  if (overrun_) return;
-  if (completions_.size() >= capacity_) {
-    overrun_ = true;
-    async_events_.push({.type = AsyncType::CqErr, .handle = handle_});
-    return;
+  if (is_overrun() || !make_room()) return;
+  if (options_.clock != nullptr) {
+    Completion stamped = completion;
+    stamped.stamp = options_.clock();
+    completions_.push_back(stamped);
+  } else {
+    completions_.push_back(completion);
   }
-  completions_.push_back(completion);
   raise_if_armed(completion);
+}
+
+bool CompletionQueue::make_room() {
+  if (completions_.size() < capacity_) return true;
+  if (options_.ignores_overrun) {
+    pop_front();
+    return true;
+  }
+  overrun_.store(true, std::memory_order_relaxed);
+  async_events_.push({.type = AsyncType::CqErr, .handle = handle_});
+  return false;
+}
+
+void CompletionQueue::pop_front() {
+  give_room_back(completions_.front());
+  completions_.pop_front();
 }
 
 int CompletionQueue::poll(std::span<ibv_wc> out) {
   MutexLock lock(mutex_);
-  if (overrun_) return -1;
+  if (is_overrun()) return -1;
   const std::size_t count = std::min(out.size(), completions_.size());
   for (std::size_t i = 0; i < count; ++i) {
-    const Completion& completion = completions_.front();
-    fill(out[i], completion);
-    give_room_back(completion);
-    completions_.pop_front();
+    fill(out[i], completions_.front());
+    pop_front();
   }
   return static_cast<int>(count);
+}
+
+int CompletionQueue::poll(Completion& out) {
+  MutexLock lock(mutex_);
+  if (is_overrun()) return -1;
+  if (completions_.empty()) return 0;
+  out = completions_.front();
+  pop_front();
+  return 1;
 }
 
 bool CompletionQueue::empty() const {

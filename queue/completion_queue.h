@@ -5,6 +5,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 
@@ -19,20 +20,33 @@ namespace nicless::queue {
 
 inline constexpr std::uint32_t kCqeMax = 4194303;  // device limit, the one mlx5 reports
 
+// What a program may ask of a CQ beyond its size: ibv_create_cq_ex(3).
+struct CqOptions {
+  // Stamps each completion as it is made; null: none is stamped. A function, as completions are made in many places
+  // that time is not handed to, and no queue may look at a clock: who makes the CQ brings one.
+  std::uint64_t (*clock)() = nullptr;
+  // IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN: a full CQ takes the new completion and loses its oldest, whose room comes back.
+  bool ignores_overrun = false;
+};
+
 class CompletionQueue {
  public:
   // handle: the ibv_cq that events name. channel may be null.
-  CompletionQueue(std::uint32_t capacity, CompletionChannel* channel, AsyncEvents& async_events, void* handle);
+  CompletionQueue(std::uint32_t capacity, CompletionChannel* channel, AsyncEvents& async_events, void* handle,
+                  const CqOptions& options = {});
   ~CompletionQueue();  // forgets events of this CQ that nobody took
   CompletionQueue(const CompletionQueue&) = delete;
   CompletionQueue& operator=(const CompletionQueue&) = delete;
 
   // A completion that does not fit is lost, as on hardware: the CQ is overrun for good, one CQ_ERR event is raised,
-  // and poll fails from then on. IBTA 11.6.3.1.
+  // and poll fails from then on. Queue pairs look at is_overrun(): those that complete here are done. IBTA 11.6.3.2.
   void push(const Completion& completion) EXCLUDES(mutex_);
 
   // Up to out.size() completions, oldest first; -1 once overrun.
   int poll(std::span<ibv_wc> out) EXCLUDES(mutex_);
+  // The same for one completion, as it was made: 1, 0 or -1.
+  int poll(Completion& out) EXCLUDES(mutex_);
+  bool is_overrun() const { return overrun_.load(std::memory_order_relaxed); }
   bool empty() const EXCLUDES(mutex_);
 
   // One event for the next completion pushed; with solicited_only, for the next that is solicited or in error.
@@ -50,16 +64,19 @@ class CompletionQueue {
 
  private:
   enum class Armed : std::uint8_t { No, Solicited, All };
+  bool make_room() REQUIRES(mutex_);
+  void pop_front() REQUIRES(mutex_);
   void raise_if_armed(const Completion& completion) REQUIRES(mutex_);
 
   CompletionChannel* const channel_;
   AsyncEvents& async_events_;
   void* const handle_;
+  const CqOptions options_;
   mutable Mutex mutex_;
   Ring<Completion> completions_ GUARDED_BY(mutex_);
   std::uint32_t capacity_ GUARDED_BY(mutex_);
   Armed armed_ GUARDED_BY(mutex_) = Armed::No;
-  bool overrun_ GUARDED_BY(mutex_) = false;
+  std::atomic<bool> overrun_{false};  // changes under mutex_ only
 };
 
 }  // namespace nicless::queue

@@ -5,6 +5,8 @@
 #include <infiniband/verbs.h>
 
 #include <arpa/inet.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cerrno>
@@ -62,7 +64,6 @@ TEST_CASE("a context says that it is extended and how long it is", "[provider][o
 TEST_CASE("what makes something that we lack gives NULL and EOPNOTSUPP", "[provider][unsupported]") {
   const Context context = open_first();
   ibv_alloc_dm_attr dm{};
-  ibv_td_init_attr td{};
   ibv_xrcd_init_attr xrcd{};
   ibv_counters_init_attr counters{};
   ibv_wq_init_attr wq{};
@@ -72,7 +73,6 @@ TEST_CASE("what makes something that we lack gives NULL and EOPNOTSUPP", "[provi
     return as_promised;
   };
   CHECK(refused(ibv_alloc_dm(context.get(), &dm)));
-  CHECK(refused(ibv_alloc_td(context.get(), &td)));
   CHECK(refused(ibv_open_xrcd(context.get(), &xrcd)));
   CHECK(refused(ibv_create_counters(context.get(), &counters)));
   CHECK(refused(ibv_create_wq(context.get(), &wq)));
@@ -86,8 +86,6 @@ TEST_CASE("what does something that we lack returns EOPNOTSUPP", "[provider][uns
   const Context context = open_first();
   ibv_xrcd xrcd{context.get()};
   CHECK(ibv_close_xrcd(&xrcd) == EOPNOTSUPP);
-  ibv_values_ex values{};
-  CHECK(ibv_query_rt_values_ex(context.get(), &values) == EOPNOTSUPP);
   CHECK(ibv_attach_mcast(nullptr, nullptr, 0) == EOPNOTSUPP);
   CHECK(ibv_set_ece(nullptr, nullptr) == EOPNOTSUPP);
   CHECK(ibv_rereg_mr(nullptr, 0, nullptr, nullptr, 0, 0) == IBV_REREG_MR_ERR_INPUT);
@@ -153,4 +151,13 @@ TEST_CASE("rates convert there and back", "[provider][strings]") {
   CHECK(mult_to_ibv_rate(4) == IBV_RATE_10_GBPS);
   CHECK(ibv_rate_to_mbps(IBV_RATE_MAX) == -1);
   CHECK(mult_to_ibv_rate(-1) == IBV_RATE_MAX);
+}
+
+TEST_CASE("an open device has a command descriptor that can be duplicated, and that no program inherits",
+          "[provider]") {
+  const auto context = open_first();
+  CHECK((fcntl(context->cmd_fd, F_GETFD) & FD_CLOEXEC) != 0);
+  const int copy = dup(context->cmd_fd);
+  CHECK(copy >= 0);
+  close(copy);
 }

@@ -116,6 +116,53 @@ TEST_CASE("a CQ without a channel may be armed", "[queue][cq]") {
   CHECK_FALSE(cq.empty());
 }
 
+TEST_CASE("a full CQ that ignores overruns loses its oldest completion, and gives its room back", "[queue][cq]") {
+  CqFixture f(2, {.ignores_overrun = true});
+  Credit credit;
+  for (std::uint64_t i = 1; i <= 5; ++i) f.cq.push({.wr_id = i, .credit = &credit, .credit_count = 1});
+  CHECK_FALSE(f.async_events.take());
+  CHECK_FALSE(f.cq.is_overrun());
+  CHECK(credit.released() == 3);
+  CHECK(f.poll_all() == std::vector<Wc>{{.wr_id = 4}, {.wr_id = 5}});
+  CHECK(credit.released() == 5);
+}
+
+TEST_CASE("a CQ with a clock stamps each completion as it is made, one without does not", "[queue][cq]") {
+  static std::uint64_t time;
+  time = 100;
+  CqFixture f(64, {.clock = [] { return time; }});
+  f.cq.push({.wr_id = 1});
+  time = 250;
+  f.cq.push({.wr_id = 2});
+  time = 999;
+  Completion completion;
+  REQUIRE(f.cq.poll(completion) == 1);
+  CHECK(completion.stamp == 100);
+  REQUIRE(f.cq.poll(completion) == 1);
+  CHECK(completion.stamp == 250);
+
+  CqFixture without;
+  without.cq.push({.wr_id = 1});
+  REQUIRE(without.cq.poll(completion) == 1);
+  CHECK(completion.stamp == 0);
+}
+
+TEST_CASE("one completion can be polled as it was made, and gives its room back", "[queue][cq]") {
+  CqFixture f(1);
+  Credit credit;
+  Completion completion;
+  CHECK(f.cq.poll(completion) == 0);
+  f.cq.push({.wr_id = 7, .src_qp = Qpn{9}, .credit = &credit, .credit_count = 3});
+  REQUIRE(f.cq.poll(completion) == 1);
+  CHECK(completion.wr_id == 7);
+  CHECK(completion.src_qp == Qpn{9});
+  CHECK(credit.released() == 3);
+  f.cq.push({.wr_id = 8});
+  f.cq.push({.wr_id = 9});
+  CHECK(f.cq.poll(completion) == -1);
+  CHECK(f.cq.is_overrun());
+}
+
 TEST_CASE("an overrun CQ says so once and never works again", "[queue][cq]") {
   CqFixture f(2);
   for (std::uint64_t i = 1; i <= 4; ++i) f.cq.push({.wr_id = i});

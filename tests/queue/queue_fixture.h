@@ -28,10 +28,10 @@ inline std::ostream& operator<<(std::ostream& out, const Wc& wc) {
 }
 
 struct CqFixture {
-  explicit CqFixture(std::uint32_t capacity = 64)
+  explicit CqFixture(std::uint32_t capacity = 64, const CqOptions& options = {})
       : async_events(open_event_fd().value()),
         channel(open_event_fd().value()),
-        cq(capacity, &channel, async_events, this) {}
+        cq(capacity, &channel, async_events, this, options) {}
 
   std::vector<Wc> poll_all() {
     std::vector<Wc> polled;

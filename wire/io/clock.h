@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The monotonic clock: the only place where real time becomes an Instant. Any thread.
+// The clocks: the only place where real time becomes an Instant. Any thread.
 #pragma once
+
+#include <cstdint>
 
 #include "queue/types.h"
 
 namespace nicless::wire {
 
-queue::Instant now();
+queue::Instant now();                    // monotonic
+std::uint64_t wall_clock_nanoseconds();  // since 1970
 
 }  // namespace nicless::wire
