@@ -15,7 +15,8 @@ constexpr int kSentenceBytesMax = 512;
 }  // namespace
 
 int report(const Call& call, const queue::Error& error) noexcept {
-  const bool is_failure = error.errno_value != EAGAIN && error.errno_value != ENODATA;
+  const int number = error.errno_value;
+  const bool is_failure = number != EAGAIN && number != EINTR && number != ENODATA;
   if (!is_failure || !is_logged(NICLESS_LOG_WARN)) return error.errno_value;
   char subject[32] = "";
   if (call.qpn) std::snprintf(subject, sizeof subject, " qp 0x%x", *call.qpn);

@@ -38,8 +38,8 @@ class KeepErrno {
 };
 
 // Says "nicless: ibv_modify_qp qp 0x8f1203: EINVAL, <why>" if the log wants to hear of failed calls. EAGAIN (the
-// answer of a descriptor that does not block) and ENODATA (of a table's empty entry) are no failures: they are not
-// said. Returns the errno value.
+// answer of a descriptor that does not block), EINTR (the program's own signal) and ENODATA (of a table's empty entry)
+// are no failures: they are not said. Returns the errno value.
 int report(const Call& call, const queue::Error& error) noexcept;
 
 // Runs f, which returns a Result. What f does to errno on its way is undone.

@@ -5,8 +5,10 @@ A World is where the two ends live: loopback, or two network namespaces joined b
 with its output in memory and on disk. Nothing here sleeps to let something happen: every wait names a condition that it
 looks for, and has a bound.
 """
+import copy
 import os
 import pathlib
+import random
 import re
 import select
 import shutil
@@ -20,6 +22,7 @@ import time
 FAILS = "an error"  # exit statuses that a case may ask for: any but 0
 ANY = "anything"
 TICK = 0.01  # between two looks at a condition that nothing announces (a bound port)
+PORTS = range(10000, 32000)  # below those that the kernel gives to whoever asks for any
 
 
 class Failure(Exception):
@@ -175,6 +178,16 @@ class Process:
         self._reader.join(5)
 
 
+def is_free(port):
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as udp, socket.socket(socket.AF_INET6) as tcp:
+        try:
+            udp.bind(("::", port))
+            tcp.bind(("::", port))
+        except OSError:
+            return False
+    return True
+
+
 def holds_port(pid, kind, port):
     """Whether process `pid` has a socket of its own bound to `port` (for TCP: listening)."""
     inodes = {inode for bound, inode in bound_sockets(pid, kind) if bound == port}
@@ -213,8 +226,17 @@ def open_files(pid):
             pass
 
 
+class Shared:
+    """What the cases of a world, which run side by side, have in common."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.ports = set()  # given out already
+        self.known = {}
+
+
 class World:
-    """Where the two ends live. `a` is the host of servers, `b` the host of clients."""
+    """Where the two ends live. `a` is the host of servers, `b` the host of clients. Each case has a view of its own."""
 
     name = "loopback"
     address, address6 = "127.0.0.1", "::1"  # the server's, as the client writes it
@@ -224,7 +246,7 @@ class World:
         self.options = options
         self.folder = scratch
         self.processes = []
-        self._next_port = 0
+        self._shared = Shared()
 
     def open(self):
         pass
@@ -237,23 +259,34 @@ class World:
         return []
 
     def free_port(self):
-        """A port that nobody has, for UDP and for TCP."""
+        """A port that nobody has, for UDP and for TCP, and that no other case gets."""
         while True:
-            with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as udp, socket.socket(socket.AF_INET6) as tcp:
-                udp.bind(("::", 0))
-                port = udp.getsockname()[1]
-                try:
-                    tcp.bind(("::", port))
-                except OSError:
+            port = random.choice(PORTS)
+            with self._shared.lock:
+                if port in self._shared.ports:
                     continue
+                self._shared.ports.add(port)
+            if is_free(port):
                 return port
 
-    def begin(self, folder):
-        """A new case, with a folder of its own."""
+    def once(self, question):
+        """question(world), a function, is asked by the first case that wants to know."""
+        with self._shared.lock:
+            known = self._shared.known.get(question)
+        if known is None:
+            known = question(self)
+            with self._shared.lock:
+                self._shared.known[question] = known
+        return known
+
+    def for_case(self, folder):
+        """The view of one case: its own folder, its own processes."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        self.folder = folder
-        self.processes = []
+        view = copy.copy(self)
+        view.folder = folder
+        view.processes = []
+        return view
 
     def start(self, role, argv, host="a", launch="launcher", options=(), env=None, pcap=True):
         """Starts a program. launch: "launcher" (nicless run), "library_path" (no launcher) or "bare" (as it is)."""

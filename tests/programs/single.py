@@ -38,6 +38,23 @@ def ibv_devinfo(world):
         raise Failure("fewer than four GIDs")
 
 
+def ibv_devinfo_options(world):
+    world.run("list", ["ibv_devinfo", "-l"], pcap=False, prints=(r"^1 HCA found:", r"^\s+nicless0$"))
+    world.run("one", ["ibv_devinfo", "-d", "nicless0", "-i", 1], pcap=False,
+              prints=(r"^hca_id:\s+nicless0", r"^\s+port:\s+1$"))
+    world.run("none", ["ibv_devinfo", "-d", "mlx5_0"], pcap=False, status=FAILS,
+              prints=(r"^IB device 'mlx5_0' wasn't found",))
+
+
+def ibv_asyncwatch(world):
+    """It waits for events of the device, and none comes by itself."""
+    watch = world.start("watch", ["ibv_asyncwatch"], pcap=False)
+    watch.wait_output(r"^nicless0: async event FD \d+", world.bound(10))
+    watch.expect_running()
+    world.run("other", ["ibv_asyncwatch", "-d", "mlx5_0"], pcap=False, status=FAILS,
+              prints=(r"^IB device mlx5_0 not found",))
+
+
 def devices_by_library_path(world):
     world.run("ibv_devices", ["ibv_devices"], launch="library_path", prints=(r"^ *nicless0\s",))
 
@@ -188,7 +205,7 @@ def child_programs_are_silent(world):
         raise Failure(f"sh and sed under the launcher printed {text!r}")
 
 
-BOTH_WORLDS = (ibv_devices, ibv_devinfo, recvv, no_listener, port_in_use, killed_peer, killed_connected_peer,
+BOTH_WORLDS = (ibv_devices, ibv_devinfo, ibv_devinfo_options, ibv_asyncwatch, recvv, no_listener, port_in_use, killed_peer, killed_connected_peer,
                second_client_after_kill)
 LOOPBACK_ONLY = (garbage_is_dropped, devices_by_library_path, launcher_unknown_option, launcher_program_not_found, launcher_no_program,
                  missing_interface, launcher_devices, launcher_keeps_exit_status, child_programs_are_silent)

@@ -118,7 +118,7 @@ def rdma_client_as_kernel(world):
 
 
 def pingpong_as_kernel(world):
-    command = ["ibv_rc_pingpong", "-g", gid_indexes(world)[0], "-n", "3", "-s", "2500"]
+    command = ["ibv_rc_pingpong", "-g", world.once(gid_indexes)[0], "-n", "3", "-s", "2500"]
     check_golden(world, "ibv_rc_pingpong", command, [*command, world.address], "tcp")
 
 

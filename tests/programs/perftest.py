@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+"""Pairs of perftest: ib_{send,write,read,atomic}_{bw,lat} in each way that they can be run over RoCE.
+
+Checked are the rows of figures that each end prints: message sizes, iterations, and that all figures are numbers that
+can be. How good they are is not looked at: nothing here passes or fails by time.
+
+What no acknowledgement holds back (UC, UD) is kept to what fits a socket buffer: a sender that is faster than the
+receiver would lose messages, and the programs wait for each of them. Two combinations are left out, as the programs wait for
+ever where completions come in a burst, whatever the device: -e with -b and several -q, and --perform_warm_up without -Q 1.
+"""
+import math
+import re
+
+from harness import Failure
+from pairs import Pair
+
+SMALL = "-s 1000 -n 50"  # for UD: fits the MTU of an Ethernet
+FEW = "-s 4096 -n 20"  # for UC
+
+# All of these are run with each of -s and -n that they do not name themselves. Below the line: with --long only.
+BANDWIDTH = {
+    "ib_send_bw": ("", "-e", "-R", "-R -e", "-b -q 8", "-q 8 -R", "-b -e", "-m 256 -q 2", "-x {gid6}", "-t 1 -r 1", "-l 8",
+                   "-l 8 -q 2 --recv_post_list=8", "-Q 1", "--use-srq -q 4", "--use-srq -R -b", "--inline_recv=64",
+                   "-D 1", f"-c UC {FEW}", f"-c UC -e {FEW}", f"-c UC -b -q 4 {FEW}", f"-c UD {SMALL}", f"-c UD -b {SMALL}",
+                   f"-c UD -e -x {{gid6}} {SMALL}", f"-c UD --use-srq {SMALL}", "-a -n 20"),
+    "ib_write_bw": ("", "-R", "-b -q 8", "-q 8 -R", "-m 256", "-x {gid6}", "-t 1", "-l 8 -q 2", "-I 64 -s 64", "-D 1",
+                    f"-c UC {FEW}", f"-c UC -b -q 4 {FEW}", "-a -n 20"),
+    "ib_read_bw": ("", "-e", "-R", "-R -e", "-b -q 8", "-m 256 -o 1", "-x {gid6}", "-t 1", "-l 8", "-o 4 -q 2", "-D 1",
+                   "-a -n 20"),
+    "ib_atomic_bw": ("", "-e", "-R", "-R -e", "-b -q 8", "-x {gid6}", "-t 1 -o 1", "-A CMP_AND_SWAP", "-l 4 -o 4 -A CMP_AND_SWAP -q 2",
+                     "-D 1"),
+}
+BANDWIDTH_LONG = {
+    "ib_send_bw": ("-z", "-b -R", "-N", "--report_gbits", "--mr_per_qp -q 2", "--use_old_post_send", "--ipv6", "-S 1",
+                   "--tclass=8", "-R -T 32", "-u 10", "--perform_warm_up -Q 1", "--disable_pcie_relaxed", "--cpu_util -D 1",
+                   "--retry_count=3 -R", "--reversed", "-d nicless0 -i 1", "--source_ip={server}", "--use-srq -q 4 -b",
+                   "-r 1", "-s 1", "-s 1048577 -n 20", "-s 8388608 -n 5", "-b -a -n 20", f"-c UD -q 4 -s 1000 -n 20"),
+    "ib_write_bw": ("-z", "-b", "-b -R", "-N", "--report_gbits", "--mr_per_qp -q 2", "--use_old_post_send", "-Q 1",
+                    "--reversed", "--perform_warm_up -Q 1", "-s 1", "-s 1048577 -n 20", "-s 8388608 -n 5", "-b -a -n 20"),
+    "ib_read_bw": ("-z", "-b", "-b -R -e", "-N", "--report_gbits", "--mr_per_qp -q 2", "--use_old_post_send", "-o 16",
+                   "--perform_warm_up -Q 1", "-s 1", "-s 1048577 -n 20", "-s 8388608 -n 5", "-b -a -n 20"),
+    "ib_atomic_bw": ("-z", "-b -R", "-N", "-o 16 -q 4", "--use_old_post_send", "-A CMP_AND_SWAP -b -e"),
+}
+LATENCY = {
+    "ib_send_lat": ("", "-e", "-R", "-R -e -s 3000", "-m 256 -s 3000", "-x {gid6}", "-I 0 -s 2000", "-I 100",
+                    "--use-srq", "-D 1", f"-c UC", "-c UC -e", f"-c UD", "-c UD -e -x {gid6}"),
+    "ib_write_lat": ("-n 50", "-R -n 50", "-I 0 -n 50", "-c UC -n 50", "-D 1"),
+    "ib_read_lat": ("", "-e", "-R", "-R -e", "-s 3000 -m 256", "-x {gid6}", "-o 1", "-D 1"),
+    "ib_atomic_lat": ("", "-e", "-R", "-R -e", "-x {gid6}", "-A CMP_AND_SWAP", "-D 1"),
+}
+LATENCY_LONG = {
+    "ib_send_lat": ("-r 5", "-H -U", "-C", "-z", "--use_old_post_send", "--inline_recv=64", "--latency_gap=100",
+                    "-s 1", "-s 1048577 -n 20", "-a -n 20"),
+    "ib_write_lat": ("-n 50 -x {gid6}", "-n 50 -m 256 -s 3000", "-n 50 -H -U", "-n 50 -z", "-n 50 -I 100", "-a -n 5"),
+    "ib_read_lat": ("-z", "-H -U", "-C", "--use_old_post_send", "-s 1", "-s 1048577 -n 20", "-a -n 20"),
+    "ib_atomic_lat": ("-z", "-H -U", "-C", "--use_old_post_send"),
+}
+
+FIGURE = r"(?:[0-9.]+|-?nan|-?inf)"
+ROW = re.compile(rf"^ *(\d+) +(\d+)((?:[ \t]+{FIGURE})+)[ \t]*$", re.MULTILINE)
+ALL_SIZES = [1 << power for power in range(1, 24)]  # -a
+
+
+def rows_of(text):
+    """(bytes, iterations, figures) of each row below the table's head."""
+    below = text.partition("#bytes")[2]
+    return [(int(size), int(count), [float(f) for f in figures.split()]) for size, count, figures in ROW.findall(below)]
+
+
+def value_of(more, option, default):
+    words = more.split()
+    return int(words[words.index(option) + 1]) if option in words else default
+
+
+def check_rows(role, text, wanted):
+    """wanted: (bytes, iterations) of each row; no number of iterations where the time decides."""
+    rows = rows_of(text)
+    got = [(size, None if wanted[0][1] is None else count) for size, count, _ in rows]
+    if got != wanted:
+        raise Failure(f"{role} printed rows of {got}, not of {wanted}")
+    for size, count, figures in rows:
+        if count < 1 or not all(math.isfinite(figure) and figure >= 0 for figure in figures) or not any(figures):
+            raise Failure(f"{role} printed figures that cannot be: {size} {count} {figures}")
+
+
+def pair(program, more, size, iterations, **rest):
+    size, iterations = value_of(more, "-s", size), value_of(more, "-n", iterations)
+    is_bandwidth = program.endswith("_bw")
+    is_atomic = program.startswith("ib_atomic")
+    is_timed = "-D" in more.split()
+    command = f"{program} -F -p {{port}} {more}"
+    if "-a" not in more.split() and "-s" not in more.split() and not is_atomic:
+        command += f" -s {size}"
+    if "-n" not in more.split() and not is_timed:
+        command += f" -n {iterations}"
+    count = None if is_timed else iterations * (value_of(more, "-q", 1) if is_bandwidth else 1)
+    sizes = ALL_SIZES if "-a" in more.split() else [8 if is_atomic else size]
+    wanted = [(each, count) for each in sizes]
+
+    def check(server, client):
+        check_rows("client", client, wanted)
+        # The target of what is one-sided has nothing to measure; those of some programs repeat the last row.
+        if program.startswith("ib_send"):
+            check_rows("server", server, wanted)
+
+    ready = "udp" if {"-R", "-z"} & set(more.split()) else "tcp"
+    name = rest.pop("name", f"{program} {more}".strip().replace("{gid6}", "N").replace("{server}", "ADDRESS"))
+    return Pair(name, command, command + " {server}", ready, check=check, bound=90, pcap=False, **rest)
+
+
+def matrix(bandwidth, latency, **rest):
+    for program, variants in bandwidth.items():
+        for more in variants:
+            yield pair(program, more, 4096, 200, **rest)
+    for program, variants in latency.items():
+        for more in variants:
+            yield pair(program, more, 64, 200, **rest)
+
+
+def without_launcher():
+    yield pair("ib_send_lat", "", 64, 500, launch="library_path", name="ib_send_lat by LD_LIBRARY_PATH alone")
+    yield pair("ib_send_bw", "", 65536, 500, launch="library_path", name="ib_send_bw by LD_LIBRARY_PATH alone")
+
+
+def table():
+    return [*matrix(BANDWIDTH, LATENCY), *without_launcher(), *matrix(BANDWIDTH_LONG, LATENCY_LONG, is_long=True)]

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""Pairs of librdmacm's own programs: rdma_server, rping, ucmatose, cmtime."""
+from pairs import Pair
+
+
+def rdma_client_server():
+    ends = dict(server="rdma_server -p {port}", client="rdma_client -s {server} -p {port}", ready="udp",
+                server_prints=(r"^rdma_server: end 0",), client_prints=(r"^rdma_client: end 0",))
+    yield Pair("rdma_server and rdma_client", **ends)
+    yield Pair("rdma_server and rdma_client by LD_LIBRARY_PATH alone", launch="library_path", **ends)
+
+
+def rping():
+    def pair(name, more="", address="{server}", **rest):
+        return Pair(f"rping {name}", f"rping -s -a {address} -p {{port}} {more}",
+                    f"rping -c -a {address} -p {{port}} {more}", "udp", **rest)
+
+    pings = (r"ping data: rdma-ping-0: ABCDEFG", r"ping data: rdma-ping-9: JKLMNOP")
+    hundred = (r"ping data: rdma-ping-0: ", r"ping data: rdma-ping-99: ")
+    ended = (r"DISCONNECT EVENT",)
+    yield pair("-C 10 -v", "-C 10 -v", client_prints=pings)
+    yield pair("-C 100 -v -V", "-C 100 -v -V", client_prints=hundred, server_prints=ended)
+    yield pair("-C 20 -S 65535 -V", "-C 20 -S 65535 -V", server_prints=ended)
+    yield pair("over IPv6", "-C 10 -v -V", address="{server6}", client_prints=pings)
+    yield pair("with its own queue pair", "-C 10 -v -V -q", client_prints=pings)
+    yield pair("by LD_LIBRARY_PATH alone", "-C 10 -v -V", client_prints=pings, launch="library_path")
+    yield Pair("rping persistent server, five clients", "rping -s -P -a {server} -p {port}",
+               "rping -c -a {server} -p {port} -C 10 -v -V", "udp", client_prints=pings, clients=5, is_persistent=True)
+
+
+def ucmatose():
+    printed = (r"^data transfers complete", r"^return status 0")
+    for more in ("", "-c 10", "-C 100", "-S 100000", "-c 4 -C 20 -S 5000"):
+        yield Pair(f"ucmatose {more}".strip(), f"ucmatose -p {{port}} {more}",
+                   f"ucmatose -s {{server}} -p {{port}} {more}", "udp", printed, printed)
+    yield Pair("ucmatose over IPv6", "ucmatose -b {server6} -p {port}", "ucmatose -s {server6} -p {port}", "udp",
+               printed, printed)
+
+
+def cmtime():
+    """It destroys the CQ and its channel before the queue pairs that complete there."""
+    yield Pair("cmtime -c 20", "cmtime -p {port} -c 20", "cmtime -p {port} -c 20 -s {server}", "udp",
+               client_prints=(r"^connect +: ", r"^disconnect +: "), is_persistent=True,
+               complaints=r"^nicless: ibv_destroy_(cq|comp_channel): EBUSY")
+
+
+def table():
+    return [*rdma_client_server(), *rping(), *ucmatose(), *cmtime()]
