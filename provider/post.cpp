@@ -121,6 +121,15 @@ Result<void> append(Qp& qp, const ibv_recv_wr& wr) {
   return post_list(*qp.receive_queue, wr);
 }
 
+// nicless run --fail: those posted from `first` on are counted, and one of them may have to fail.
+void force_failures(Qp& qp, std::uint64_t first) {
+  ProcessFaults& faults = qp.context->runtime.faults();
+  if (!faults.has_failures()) return;
+  for (std::uint64_t seq = first; seq < qp.send_queue.posted(); ++seq) {
+    if (const auto status = faults.next_send()) qp.send_queue.force_status(seq, *status);
+  }
+}
+
 // Lets the engine send what was appended: f appends, with the port's lock held.
 template <typename F>
 Result<void> append_and_send(Qp& qp, F&& f) {
@@ -129,7 +138,9 @@ Result<void> append_and_send(Qp& qp, F&& f) {
   Result<void> posted;
   {
     queue::MutexLock lock(port.mutex);
+    const std::uint64_t first = qp.send_queue.posted();
     posted = f();
+    force_failures(qp, first);
     const queue::Instant now = wire::now();
     port.engine().on_post(now, qp.seat.qpn);
     report = port.send(now);

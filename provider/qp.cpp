@@ -78,14 +78,24 @@ std::unique_ptr<queue::ReceiveQueue> make_receive_queue(const ibv_qp_init_attr& 
                                                qpn);
 }
 
+queue::ReceiveSource& posted_receives(const Qp& qp) {
+  if (qp.srq) return qp.srq->queue;
+  return *qp.receive_queue;
+}
+
+std::unique_ptr<queue::ReceiveSource> make_denied_receives(const Qp& qp) {
+  ProcessFaults& faults = qp.context->runtime.faults();
+  if (!faults.has_denials()) return nullptr;
+  return std::make_unique<DeniedReceives>(posted_receives(qp), faults);
+}
+
 wire::QpParts parts_of(Qp& qp) {
   wire::QpParts parts;
   parts.qpn = qp.seat.qpn;
   parts.pd = qp.pd->id;
   parts.send_queue = &qp.send_queue;
   parts.own_receives = qp.receive_queue.get();
-  parts.receives = parts.own_receives;
-  if (qp.srq) parts.receives = &qp.srq->queue;
+  parts.receives = qp.denied_receives ? qp.denied_receives.get() : &posted_receives(qp);
   parts.recv_cq = &qp.recv_cq->queue;
   parts.regions = &qp.context->regions;
   parts.async_events = &qp.context->async_events;
@@ -130,6 +140,7 @@ Qp::Qp(Pd& the_pd, const ibv_qp_init_attr& attr_given, Seat the_seat)
       init(attr_given),
       send_queue(send_limits(attr_given), send_cq->queue, seat.qpn),
       receive_queue(make_receive_queue(attr_given, seat.qpn)),
+      denied_receives(make_denied_receives(*this)),
       transport(make_transport(attr_given.qp_type, parts_of(*this))) {
   ibv_qp& base = verbs.qp_base;
   base.context = public_context(*context);

@@ -38,7 +38,8 @@ struct Qp {
 
   // The rest belongs to the holder of the port's lock; the receive queue has a lock of its own.
   queue::SendQueue send_queue;
-  const std::unique_ptr<queue::ReceiveQueue> receive_queue;  // none with an SRQ
+  const std::unique_ptr<queue::ReceiveQueue> receive_queue;     // none with an SRQ
+  const std::unique_ptr<queue::ReceiveSource> denied_receives;  // before either of them, with --rnr
   const std::unique_ptr<wire::ProgramQueuePair> transport;
   ibv_qp_attr attr{};  // as last set, for what the transport does not keep
 

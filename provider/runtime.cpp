@@ -60,10 +60,13 @@ Result<Runtime*> Runtime::current() {
   queue::MutexLock lock(slot().mutex);
   if (Runtime* made = slot().runtime.load()) return made;
   watch_forks(on_child_fork);
-  auto runtime = std::unique_ptr<Runtime>(new Runtime);
+  auto faults = ProcessFaults::from_environment();
+  if (!faults) return faults.error();
+  auto runtime = std::unique_ptr<Runtime>(new Runtime(std::move(*faults)));
   auto progress = wire::ProgressThread::start(*runtime);
   if (!progress) return progress.error();
   runtime->progress_ = *progress;
+  if (runtime->faults_->has_any()) std::atexit(end_faults);
   slot().runtime.store(runtime.get());
   return runtime.release();
 }
@@ -126,7 +129,7 @@ void Runtime::close_port(const std::shared_ptr<wire::UdpPort>& port) {
 
 Result<std::shared_ptr<wire::UdpPort>> Runtime::open_locked(const wire::SocketConfig& config) {
   if (ports_.empty() && trace_ == nullptr) trace_ = open_trace();
-  auto port = wire::UdpPort::open(config, trace_.get());
+  auto port = wire::UdpPort::open(config, trace_.get(), faults_->make_port_faults());
   if (!port) return port.error();
   if (auto watched = progress_->watch(*port); !watched) return watched.error();
   ports_.push_back(*port);
@@ -138,6 +141,7 @@ void Runtime::close_locked(const std::shared_ptr<wire::UdpPort>& port) {
   std::erase(ports_, port);
   queue::MutexLock lock(port->mutex);
   port->close();
+  closed_faults_ = closed_faults_ + port->fault_counters();
 }
 
 void Runtime::settle(wire::UdpPort& port, const wire::TurnReport& report) {
@@ -166,6 +170,26 @@ std::optional<queue::Instant> Runtime::on_wake(queue::Instant now) {
 void Runtime::collect(wire::UdpPort& port, const wire::TurnReport& report) {
   if (report.refusal) log_refusal(*report.refusal);
   if (report.has_mads || report.has_unreachable) cm_desk_.collect(port);
+}
+
+// At exit: what faults hold back leaves, as it would leave a network whose sender is gone, and the user is told what
+// was done. A forked child that has no runtime has nothing to say.
+void Runtime::end_faults() {
+  if (Runtime* runtime = slot().runtime.load()) runtime->end_port_faults();
+}
+
+void Runtime::end_port_faults() {
+  // The exiting thread may have been interrupted in the middle of anything.
+  if (!registry_.try_lock()) return;
+  wire::LinkCounters counters = closed_faults_;
+  for (const auto& port : ports_) {
+    if (!port->mutex.try_lock()) continue;
+    port->flush_faults();
+    counters = counters + port->fault_counters();
+    port->mutex.unlock();
+  }
+  registry_.unlock();
+  log(NICLESS_LOG_INFO, faults_->summary(counters));
 }
 
 std::uint64_t random_u64() {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "provider/cm_desk.h"
+#include "provider/faults.h"
 #include "queue/mutex.h"
 #include "queue/result.h"
 #include "wire/io/progress_thread.h"
@@ -33,7 +34,8 @@ struct Seat {
 
 class Runtime final : public wire::ProgressOwner {
  public:
-  // Makes it at the first call. In a forked child: a new one.
+  // Makes it at the first call. In a forked child: a new one. EINVAL where the environment asks for faults that are
+  // none.
   static Result<Runtime*> current();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -60,22 +62,28 @@ class Runtime final : public wire::ProgressOwner {
 
   wire::ProgressThread& progress() { return *progress_; }
   CmDesk& cm_desk() { return cm_desk_; }
+  ProcessFaults& faults() { return *faults_; }
 
   void on_turn(wire::UdpPort& port, const wire::TurnReport& report) override;
   std::optional<queue::Instant> on_wake(queue::Instant now) override;
 
  private:
-  Runtime() = default;
+  explicit Runtime(std::unique_ptr<ProcessFaults> faults) : faults_(std::move(faults)) {}
+  static void end_faults();
   Result<Seat> sit_down(const std::shared_ptr<wire::UdpPort>& port) REQUIRES(registry_);
   Result<std::shared_ptr<wire::UdpPort>> open_locked(const wire::SocketConfig& config) REQUIRES(registry_);
   void close_locked(const std::shared_ptr<wire::UdpPort>& port) REQUIRES(registry_);
   void collect(wire::UdpPort& port, const wire::TurnReport& report);
 
+  void end_port_faults() EXCLUDES(registry_);
+
+  const std::unique_ptr<ProcessFaults> faults_;
   wire::ProgressThread* progress_ = nullptr;
   CmDesk cm_desk_;
   queue::Mutex registry_;
   std::vector<std::shared_ptr<wire::UdpPort>> ports_ GUARDED_BY(registry_);       // all
   std::vector<std::shared_ptr<wire::UdpPort>> data_ports_ GUARDED_BY(registry_);  // those with queue pairs
+  wire::LinkCounters closed_faults_ GUARDED_BY(registry_);                        // of ports that are closed
   std::unordered_map<queue::Qpn, Reasons> reasons_ GUARDED_BY(registry_);
   std::unique_ptr<wire::Trace> trace_;  // of all ports; null where none is wanted. Set under registry_, never changed
 };

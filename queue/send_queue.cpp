@@ -99,6 +99,11 @@ const Wqe& SendQueue::at(std::uint64_t seq) const {
   return slots_[index_of(seq)].wqe;
 }
 
+void SendQueue::force_status(std::uint64_t seq, WcStatus status) {
+  NICLESS_CHECK(retired_ <= seq && seq < posted_);
+  slots_[index_of(seq)].wqe.forced_status = status;
+}
+
 void SendQueue::retire(WcStatus status, std::uint32_t byte_len, std::uint32_t vendor_err) {
   NICLESS_CHECK(!empty());
   const Wqe& wqe = at(retired_);

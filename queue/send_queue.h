@@ -46,6 +46,8 @@ class SendQueue {
   std::uint64_t retired() const { return retired_; }
   bool empty() const { return posted_ == retired_; }
   const Wqe& at(std::uint64_t seq) const;  // retired() <= seq < posted()
+  // A request that the transport has not begun yet is to fail: see Wqe::forced_status.
+  void force_status(std::uint64_t seq, WcStatus status);
 
   // Retires the oldest work request. A success makes a completion only if the request was signalled; any other status
   // always does. byte_len is what a read or an atomic brought in.

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 
+#include "queue/completion.h"
 #include "queue/types.h"
 
 namespace nicless::queue {
@@ -71,6 +72,8 @@ struct Wqe {
   std::span<const Sge> sges{};
   std::span<const std::byte> inline_data{};
   std::uint64_t length = 0;  // bytes of the whole message
+  // Not Success: the request is not carried out and completes so, because the user asked for it (nicless run --fail).
+  WcStatus forced_status = WcStatus::Success;
 };
 
 // A receive work request, moved out of its queue whole.

@@ -40,7 +40,7 @@ PACKET_SEES = {"queue/types.h", "queue/result.h", "queue/check.h"}
 # cm/ is another library than the engine's: beside its own files it sees what is pure, and the private C interface.
 CM_SEES = ("cm/", "wire/packet/", "queue/types.h", "queue/event_list.h", "queue/result.h", "queue/check.h", "queue/mutex.h", "queue/rng.h",
            "queue/event_list.h", "provider/private.h")
-TOOLS_SEE = ("tools/", "wire/packet/", "queue/types.h", "queue/result.h", "queue/check.h")
+TOOLS_SEE = ("tools/", "wire/packet/", "wire/io/fault_options.h", "queue/types.h", "queue/result.h", "queue/check.h")
 
 IO_FOLDERS = ("wire/io/", "provider/", "cm/", "tools/", "tests/", "examples/")
 VERBS_OUTSIDE = ("queue/work_request", "queue/completion")

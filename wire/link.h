@@ -12,6 +12,7 @@
 
 #include "queue/rng.h"
 #include "queue/types.h"
+#include "wire/packet/datagram.h"
 #include "wire/packet/endpoint.h"
 
 namespace nicless::wire {
@@ -20,6 +21,7 @@ struct LinkDatagram {
   Endpoint from;
   Endpoint to;
   std::vector<std::byte> bytes;
+  IpOptions ip{};
   friend bool operator==(const LinkDatagram&, const LinkDatagram&) = default;
 };
 

@@ -5,10 +5,11 @@
 Method: copies of the launcher in scratch folders laid out as a build tree and as an installation, with stub libraries, so
 that nothing of RDMA is involved. A program shows what reached it through `env` and /proc/self/maps.
 
-    launcher_test.py LAUNCHER STUB_LIBRARY STATIC_PROGRAM
+    launcher_test.py LAUNCHER STUB_LIBRARY STATIC_PROGRAM NICLESS_FAULTS
 """
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-LAUNCHER, STUB, STATIC = (Path(argument).resolve() for argument in sys.argv[1:4])
+LAUNCHER, STUB, STATIC, FAULTS = (Path(argument).resolve() for argument in sys.argv[1:5])
 LIBRARIES = ("libibverbs.so.1", "librdmacm.so.1", "libnicless_paths.so")
 IS_ROOT = os.geteuid() == 0
 
@@ -37,6 +38,8 @@ class Scratch(unittest.TestCase):
             shutil.copy(STUB, self.libraries / name)
         self.launcher = self.root / "nicless"
         shutil.copy(LAUNCHER, self.launcher)
+        (self.root / "tools").mkdir()
+        shutil.copy(FAULTS, self.root / "tools/nicless-faults")
 
     def nicless(self, *arguments, launcher=None, **changes):
         """Runs the launcher with the environment changed so; None removes a variable."""
@@ -170,6 +173,23 @@ class Options(Scratch):
         self.assertEqual(self.environment_of(NICLESS_LOG="info")["NICLESS_LOG"], "info")
         self.assertEqual(self.environment_of("--log=error", NICLESS_LOG="info")["NICLESS_LOG"], "error")
 
+    def test_faults_become_variables(self):
+        options = {"loss": "1%", "duplicate": "0.5%", "reorder": "2%", "corrupt": "0.1%", "delay": "200us", "seed": "7",
+                   "rnr": "3"}
+        arguments = [word for name, value in options.items() for word in (f"--{name}", value)]
+        seen = self.environment_of(*arguments, "--fail=3:RETRY_EXC_ERR", "--fail", "9:transport retry counter exceeded")
+        for name, value in options.items():
+            self.assertEqual(seen[f"NICLESS_{name.upper()}"], value)
+        self.assertEqual(seen["NICLESS_FAIL"], "3:RETRY_EXC_ERR,9:transport retry counter exceeded")
+
+    def test_a_seed_is_chosen_and_printed_where_chance_needs_one(self):
+        for option in ("--loss=1%", "--duplicate=1%", "--reorder=1%", "--corrupt=1%"):
+            result = self.nicless("run", option, "--", "env")
+            seed = re.fullmatch(r"nicless: faults have --seed (\d+)\n", result.stderr)
+            self.assertIn(f"NICLESS_SEED={seed.group(1)}\n", result.stdout)
+        self.assertEqual(self.environment_of("--loss=1%", NICLESS_SEED="7")["NICLESS_SEED"], "7")
+        self.assertNotIn("NICLESS_SEED", self.environment_of("--delay=1ms", "--rnr=1"))
+
     def test_help_and_version_go_to_stdout(self):
         for arguments in (("--help",), ("-h",), ("help",), ("run", "--help")):
             result = self.nicless(*arguments)
@@ -197,6 +217,17 @@ class Refusals(Scratch):
         self.refuses(2, "--pcap needs a file name", "run", "--pcap=", "--", "true")
         self.refuses(2, "--log loud: unknown level", "run", "--log", "loud", "--", "true")
         self.refuses(2, "devices: unknown argument -x", "devices", "-x")
+
+    def test_a_fault_that_cannot_be_is_named(self):
+        self.refuses(2, "--loss: 1 is no percentage from 0% to 100%", "run", "--loss", "1", "--", "true")
+        self.refuses(2, "--reorder: 101% is no percentage", "run", "--reorder=101%", "--", "true")
+        self.refuses(2, "--delay: 5 is no time of at most 60s", "run", "--delay", "5", "--", "true")
+        self.refuses(2, "--seed: x is no seed", "run", "--seed", "x", "--", "true")
+        self.refuses(2, "--rnr: many is no number", "run", "--rnr", "many", "--", "true")
+        self.refuses(2, "--fail: frob is no status that a send can fail with; known are LOC_LEN_ERR,", "run", "--fail",
+                     "1:frob", "--", "true")
+        self.refuses(2, "--loss needs a value", "run", "--loss", "--", "true")
+        self.refuses(2, "--loss: an empty value is no percentage", "run", "--loss=", "--", "true")
 
     def test_a_capture_file_that_cannot_be_is_named(self):
         old = self.scratch / "old.pcapng"
@@ -239,6 +270,8 @@ class Refusals(Scratch):
 
     def test_a_missing_companion_is_named(self):
         self.refuses(1, "nicless-trace is missing", "trace", "x")
+        (self.root / "tools/nicless-faults").unlink()
+        self.refuses(1, "nicless-faults is missing", "run", "--loss=1%", "--", "true")
 
 
 class OutOfReach(Scratch):

@@ -83,8 +83,17 @@ SendBatch::SendBatch()
 }
 
 void SendBatch::send(UdpSocket& socket, queue::Instant now, Trace* trace) {
-  group(socket);
+  group(socket.can_segment());
   seal_all();
+  send_groups(socket, now, trace);
+}
+
+void SendBatch::send_sealed(UdpSocket& socket, queue::Instant now, Trace* trace) {
+  group(false);
+  send_groups(socket, now, trace);
+}
+
+void SendBatch::send_groups(UdpSocket& socket, queue::Instant now, Trace* trace) {
   write_messages(socket);
   submit(socket);
   if (trace != nullptr) {
@@ -101,10 +110,10 @@ bool SendBatch::take_error_hint() {
   return std::exchange(has_error_hint_, false);
 }
 
-void SendBatch::group(const UdpSocket& socket) {
+void SendBatch::group(bool may_join) {
   groups_.clear();
   for (std::size_t i = 0; i < count_; ++i) {
-    const bool joined = !groups_.empty() && socket.can_segment() && joins(groups_.back(), datagrams_[i]);
+    const bool joined = may_join && !groups_.empty() && joins(groups_.back(), datagrams_[i]);
     if (!joined) groups_.push_back({i, 0, 0});
     ++groups_.back().count;
     groups_.back().vectors += vectors_of(datagrams_[i]);

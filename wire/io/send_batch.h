@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "wire/io/socket_address.h"
@@ -39,6 +40,11 @@ class SendBatch {
 
   // Sends all and empties the batch. Never blocks: what the kernel does not take at once is refused.
   void send(UdpSocket& socket, queue::Instant now, Trace* trace);
+  // The same for datagrams that are sealed already, for IP identification 0: their bytes leave as they are, one by one.
+  void send_sealed(UdpSocket& socket, queue::Instant now, Trace* trace);
+
+  std::span<OutDatagram> datagrams() { return std::span(datagrams_).first(count_); }
+  void clear() { count_ = 0; }
 
   std::optional<Refusal> take_refusal();  // the last one, since the last call
   // True if the socket reported an ICMP error on this occasion: the error queue holds it.
@@ -56,12 +62,13 @@ class SendBatch {
     std::array<char, 128> bytes;
   };
 
-  void group(const UdpSocket& socket);
+  void group(bool may_join);
   bool joins(const Group& group, const OutDatagram& next) const;
   void seal_all();
   void write_messages(const UdpSocket& socket);
   void write_message(const UdpSocket& socket, const Group& group, std::size_t index);
   void submit(UdpSocket& socket);
+  void send_groups(UdpSocket& socket, queue::Instant now, Trace* trace);
   void send_singly(UdpSocket& socket, const Group& group);
   void refuse(const Group& group, int errno_value);
 

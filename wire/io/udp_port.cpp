@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "wire/io/clock.h"
 #include "wire/io/error_queue.h"
 
 namespace nicless::wire {
@@ -13,14 +14,19 @@ constexpr std::size_t kDeadlinesPutOffMax = 16;
 
 }  // namespace
 
-queue::Result<std::shared_ptr<UdpPort>> UdpPort::open(const SocketConfig& config, Trace* trace) {
+queue::Result<std::shared_ptr<UdpPort>> UdpPort::open(const SocketConfig& config, Trace* trace,
+                                                      std::unique_ptr<Faults> faults) {
   auto socket = UdpSocket::open(config);
   if (!socket) return socket.error();
-  return std::make_shared<UdpPort>(std::move(*socket), trace);
+  return std::make_shared<UdpPort>(std::move(*socket), trace, std::move(faults));
 }
 
-UdpPort::UdpPort(UdpSocket socket, Trace* trace)
-    : udp_port_(socket.port()), trace_(trace), socket_(std::move(socket)), engine_(udp_port_) {}
+UdpPort::UdpPort(UdpSocket socket, Trace* trace, std::unique_ptr<Faults> faults)
+    : udp_port_(socket.port()),
+      trace_(trace),
+      socket_(std::move(socket)),
+      engine_(udp_port_),
+      faults_(std::move(faults)) {}
 
 TurnReport UdpPort::turn(queue::Instant now) {
   TurnReport report;
@@ -48,8 +54,20 @@ std::vector<Endpoint> UdpPort::take_unreachable() {
 }
 
 void UdpPort::close() {
+  flush_faults();
   socket_.close();
   next_deadline_.store(kNever);
+}
+
+void UdpPort::flush_faults() {
+  if (faults_ == nullptr || !socket_.is_open()) return;
+  const queue::Instant at = now();
+  while (send_held_back(at, queue::Instant::max())) {
+  }
+}
+
+LinkCounters UdpPort::fault_counters() const {
+  return faults_ == nullptr ? LinkCounters{} : faults_->counters();
 }
 
 std::optional<queue::Instant> UdpPort::next_deadline() const {
@@ -93,12 +111,28 @@ void UdpPort::send_due(queue::Instant now) {
     fill(now);
     const bool is_last = !out_.is_full();
     if (!out_.empty()) {
-      out_.send(socket_, now, trace_);
+      if (faults_ == nullptr) {
+        out_.send(socket_, now, trace_);
+      } else {
+        faults_->take(now, out_);
+      }
       engine_.on_sent();
     }
     is_cut_ = !is_last;
-    if (is_last) return;
+    if (is_last) break;
   }
+  if (faults_ == nullptr) return;
+  for (std::size_t sent = 0; sent < kDatagramsOutPerTurnMax && send_held_back(now, now);) {
+    sent += SendBatch::kDatagramsMax;  // what is left is due at once: next_due()
+  }
+}
+
+// One batch of what faults let out by `due`; false if there is nothing.
+bool UdpPort::send_held_back(queue::Instant now, queue::Instant due) {
+  faults_->fill(due, out_);
+  if (out_.empty()) return false;
+  out_.send_sealed(socket_, now, trace_);
+  return true;
 }
 
 void UdpPort::fill(queue::Instant now) {
@@ -108,11 +142,17 @@ void UdpPort::fill(queue::Instant now) {
 void UdpPort::finish(queue::Instant now, TurnReport& report) {
   if (out_.take_error_hint()) drain_error_queue(socket_, unreachable_);
   if (trace_ != nullptr) trace_->on_turn_end();
-  const auto deadline = is_cut_ ? std::optional(now) : engine_.next_deadline();
+  const auto deadline = next_due(now);
   next_deadline_.store(deadline ? deadline->time_since_epoch().count() : kNever);
   report.has_mads = engine_.gsi().has_arrivals();
   report.has_unreachable = !unreachable_.empty();
   report.refusal = out_.take_refusal();
+}
+
+std::optional<queue::Instant> UdpPort::next_due(queue::Instant now) const {
+  if (is_cut_) return now;
+  const auto deadline = engine_.next_deadline();
+  return faults_ == nullptr ? deadline : queue::earliest(deadline, faults_->next_departure());
 }
 
 }  // namespace nicless::wire

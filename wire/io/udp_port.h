@@ -16,6 +16,7 @@
 #include "queue/result.h"
 #include "queue/types.h"
 #include "wire/engine.h"
+#include "wire/io/faults.h"
 #include "wire/io/receive_batch.h"
 #include "wire/io/send_batch.h"
 #include "wire/io/trace.h"
@@ -36,9 +37,10 @@ struct TurnReport {
 
 class UdpPort {
  public:
-  // trace: null, or outlives the port.
-  static queue::Result<std::shared_ptr<UdpPort>> open(const SocketConfig& config, Trace* trace);
-  UdpPort(UdpSocket socket, Trace* trace);
+  // trace: null, or outlives the port. faults: what befalls its datagrams on their way out, or null.
+  static queue::Result<std::shared_ptr<UdpPort>> open(const SocketConfig& config, Trace* trace,
+                                                      std::unique_ptr<Faults> faults = nullptr);
+  UdpPort(UdpSocket socket, Trace* trace, std::unique_ptr<Faults> faults);
   UdpPort(const UdpPort&) = delete;
   UdpPort& operator=(const UdpPort&) = delete;
 
@@ -52,8 +54,13 @@ class UdpPort {
   TurnReport send(queue::Instant now) REQUIRES(mutex);
   // Destinations that ICMP says have no such port, since the last call.
   std::vector<Endpoint> take_unreachable() REQUIRES(mutex);
-  // Frees the UDP port number at once. Turns do nothing from then on. Stop watching it first (progress_thread.h).
+  // Frees the UDP port number at once; what faults hold back leaves before. Turns do nothing from then on. Stop
+  // watching it first (progress_thread.h).
   void close() REQUIRES(mutex);
+  // What faults hold back leaves now: the port, or the process, is about to end.
+  void flush_faults() REQUIRES(mutex);
+  // What befell this port's datagrams; zeros without faults.
+  LinkCounters fault_counters() const REQUIRES(mutex);
 
   bool is_open() const REQUIRES(mutex) { return socket_.is_open(); }
   std::uint16_t udp_port() const { return udp_port_; }
@@ -62,8 +69,8 @@ class UdpPort {
   // The socket reported an error: empties its error queue.
   void on_socket_error() REQUIRES(mutex);
 
-  // When the next turn is due, as of the last one: the engine's next deadline, or at once if the limit ended its
-  // sending.
+  // When the next turn is due, as of the last one: the engine's next deadline, when something that faults hold back
+  // leaves, or at once if the limit ended its sending.
   std::optional<queue::Instant> next_deadline() const;
 
   // A program's thread polls this port: the progress thread keeps off it for a while. Forgotten when the program arms
@@ -84,6 +91,8 @@ class UdpPort {
   void meet_deadline(queue::Instant now, bool may_have_more) REQUIRES(mutex);
   void send_due(queue::Instant now) REQUIRES(mutex);
   void fill(queue::Instant now) REQUIRES(mutex);
+  bool send_held_back(queue::Instant now, queue::Instant due) REQUIRES(mutex);
+  std::optional<queue::Instant> next_due(queue::Instant now) const REQUIRES(mutex);
   void finish(queue::Instant now, TurnReport& report) REQUIRES(mutex);
 
   const std::uint16_t udp_port_;
@@ -91,6 +100,7 @@ class UdpPort {
   UdpSocket socket_ GUARDED_BY(mutex);
   Engine engine_ GUARDED_BY(mutex);
   SendBatch out_ GUARDED_BY(mutex);
+  const std::unique_ptr<Faults> faults_;  // what it points at is guarded, too
   ReceiveBatch in_ GUARDED_BY(mutex);
   std::vector<Endpoint> unreachable_ GUARDED_BY(mutex);
   bool is_cut_ GUARDED_BY(mutex) = false;                // the limit ended sending

@@ -7,6 +7,7 @@
 
 #include "queue/check.h"
 #include "queue/format.h"
+#include "queue/wc_status.h"
 
 namespace nicless::wire {
 
@@ -17,6 +18,11 @@ void Reasons::add(const char* pattern, ...) {
   std::vsnprintf(text, sizeof text, pattern, arguments);
   va_end(arguments);
   sentences_.push_back(queue::format("qp 0x%06x %s", qpn_.value(), text));
+}
+
+void Reasons::add_forced(const queue::Wqe& wqe) {
+  add("send wr_id 0x%llx: completes with %s because nicless run --fail asked for it",
+      static_cast<unsigned long long>(wqe.wr_id), queue::word_of(wqe.forced_status));
 }
 
 std::vector<std::string> Reasons::take() {

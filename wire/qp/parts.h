@@ -36,6 +36,7 @@ class Reasons {
   explicit Reasons(queue::Qpn qpn) : qpn_(qpn) {}
   // A printf pattern; "qp 0x8f1203 " is put before it.
   [[gnu::format(printf, 2, 3)]] void add(const char* pattern, ...);
+  void add_forced(const queue::Wqe& wqe);  // its status was forced
   std::vector<std::string> take();
 
  private:

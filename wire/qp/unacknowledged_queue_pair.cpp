@@ -30,6 +30,13 @@ void UnacknowledgedQueuePair::fail_send(WcStatus status) {
   if (sends_.fail(status)) enter_send_error();
 }
 
+bool UnacknowledgedQueuePair::fails_by_force(const queue::Wqe& wqe) {
+  if (wqe.forced_status == WcStatus::Success) return false;
+  reasons_.add_forced(wqe);
+  fail_send(wqe.forced_status);
+  return true;
+}
+
 void UnacknowledgedQueuePair::on_sent() {
   if (sends_.on_sent()) enter_send_error();
 }

@@ -32,6 +32,7 @@ class UnacknowledgedQueuePair : public ProgramQueuePair {
   // The work request whose turn it is completes with this once all before it have left.
   void fail_send(const queue::Wqe& wqe, const queue::SgFault& fault);
   void fail_send(queue::WcStatus status);
+  bool fails_by_force(const queue::Wqe& wqe);  // Wqe::forced_status; then it is done with
 
   Outbound outbound_;
   Unacknowledged sends_;

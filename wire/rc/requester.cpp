@@ -82,6 +82,11 @@ bool Requester::begin_next(bool may_begin) {
 }
 
 bool Requester::fails_locally(const Wqe& wqe) {
+  if (wqe.forced_status != queue::WcStatus::Success) {
+    reasons_.add_forced(wqe);
+    fail_later(wqe.forced_status);
+    return true;
+  }
   if (is_atomic(wqe) && wqe.length != kAtomicBytes) {
     reasons_.add("send wr_id 0x%llx: an atomic returns 8 bytes, and its list holds %llu; completes with LOC_LEN_ERR",
                  static_cast<unsigned long long>(wqe.wr_id), static_cast<unsigned long long>(wqe.length));

@@ -48,6 +48,7 @@ bool UcQueuePair::next_datagram(queue::Instant, OutDatagram& out) {
   const std::uint64_t seq = sends_.next_seq();
   if (packet_seq_ != seq) packet_ = 0;  // the one before it was flushed half-way
   packet_seq_ = seq;
+  if (fails_by_force(*wqe)) return false;
   if (const auto fault = outbound_.build(seq, *wqe, packet_, {Service::Uc, Psn(next_send_psn()), false}, out)) {
     fail_send(*wqe, *fault);
     return false;

@@ -36,6 +36,7 @@ bool UdQueuePair::next_datagram(queue::Instant, OutDatagram& out) {
   const queue::Wqe* next = sends_.next();
   if (next == nullptr) return false;
   const queue::Wqe& wqe = *next;
+  if (fails_by_force(wqe)) return false;
   if (wqe.length > parts_.port_mtu) {
     reasons_.add("send wr_id 0x%llx: a datagram of %llu bytes does not fit the MTU of %u",
                  static_cast<unsigned long long>(wqe.wr_id), static_cast<unsigned long long>(wqe.length),
