@@ -63,9 +63,14 @@ Arena::Arena(Side& side, std::size_t shared_bytes, std::size_t landing_bytes)
       counters(side, kCounters * sizeof(std::uint64_t), queue::kAccessLocalWrite | queue::kAccessRemoteAtomic),
       landing(side, landing_bytes, queue::kAccessLocalWrite) {}
 
-std::optional<std::size_t> Arena::first_difference() {
-  for (Tracked* memory : {&source, &readable, &exposed, &counters, &landing}) {
-    if (const auto offset = memory->first_difference()) return offset;
+std::optional<std::string> Arena::first_difference() {
+  const std::pair<const char*, Tracked*> all[] = {{"source", &source},
+                                                  {"readable", &readable},
+                                                  {"exposed", &exposed},
+                                                  {"counters", &counters},
+                                                  {"landing", &landing}};
+  for (const auto& [name, memory] : all) {
+    if (const auto offset = memory->first_difference()) return name + (", offset " + std::to_string(*offset));
   }
   return std::nullopt;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -57,8 +58,8 @@ class Tracked {
 // The memory of one end of a connection.
 struct Arena {
   Arena(Side& side, std::size_t shared_bytes, std::size_t landing_bytes);
-  // Offset of the first byte that is not as it must be, in any of them.
-  std::optional<std::size_t> first_difference();
+  // "exposed, offset 17": the first byte that is not as it must be, in any of them.
+  std::optional<std::string> first_difference();
   Tracked source;    // gathered from; nobody writes it
   Tracked readable;  // the peer reads it; nobody writes it
   Tracked exposed;   // the peer writes it

@@ -74,6 +74,7 @@ void Planner::plan_atomic(Request& request) {
   if (request.opcode == SendOpcode::FetchAdd && rng_.chance(0.3)) {
     request.is_common = true;
     request.compare_add = 1;
+    brought_.reset();  // what it will bring is not known
     return;
   }
   const std::size_t index = rng_.below(kCounters);

@@ -33,4 +33,8 @@ std::vector<Piece> ReceivePool::take(std::uint64_t wr_id) {
   return pieces;
 }
 
+void ReceivePool::accept_oldest() {
+  if (!outstanding_.empty()) landing_.accept(outstanding_.begin()->second.pieces);
+}
+
 }  // namespace nicless::sim

@@ -25,6 +25,7 @@ class ReceivePool {
 
   // The pieces of a receive that completed; a Failure says why it must not.
   std::vector<Piece> take(std::uint64_t wr_id);
+  void accept_oldest();  // the one whose turn it is may hold a message in part
   Tracked& landing() { return landing_; }
 
  private:

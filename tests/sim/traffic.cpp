@@ -286,9 +286,9 @@ void Traffic::check_at_rest() {
   }
   for (std::size_t i = 0; i < connections_.size() * 2; ++i) {
     End& end = *connections_[i / 2]->ends[i % 2];
-    auto offset = end.arena.first_difference();
-    if (!offset) offset = end.pool->landing().first_difference();
-    if (offset) world_.fail("memory of end " + std::to_string(i) + " differs at offset " + std::to_string(*offset));
+    auto where = end.arena.first_difference();
+    if (end.pool->landing().first_difference()) where = "where receives land";
+    if (where) world_.fail("memory of end " + std::to_string(i) + " differs: " + *where);
   }
   for (std::size_t who = 0; who < 2; ++who) check_common_word(who);
 }

@@ -29,6 +29,7 @@ class ProgramQueuePair : public QueuePair {
     std::uint64_t wrong_qkey = 0;     // datagrams only
     std::uint64_t no_receive = 0;     // unreliable transports: nothing was posted for the message
     std::uint64_t lost_message = 0;   // unreliable connections: a packet of it was missing
+    std::uint64_t late = 0;           // unreliable connections: a copy, or overtaken by what was sent after it
     friend bool operator==(const Counters&, const Counters&) = default;
   };
 

@@ -22,6 +22,7 @@ class Unacknowledged {
   // The work request whose turn it is; null when there is none, or the one before it failed.
   const queue::Wqe* next();
   void handed_out() { ++next_seq_; }
+  bool is_everything_sent() const { return queue_.retired() >= next_seq_; }  // of what was handed out
   // The one whose turn it is cannot be sent: it fails once all before it have left. True if that is now.
   bool fail(queue::WcStatus status);
   // All that was handed out has left. True if a work request failed, and with it the send queue.

@@ -39,6 +39,7 @@ bool UnacknowledgedQueuePair::fails_by_force(const queue::Wqe& wqe) {
 
 void UnacknowledgedQueuePair::on_sent() {
   if (sends_.on_sent()) enter_send_error();
+  tell_if_drained();
 }
 
 void UnacknowledgedQueuePair::on_packet(queue::Instant, const PacketView& packet, const InDatagram& datagram) {

@@ -27,6 +27,7 @@ class UnacknowledgedQueuePair : public ProgramQueuePair {
   virtual void receive(const PacketView& packet, const OpcodeInfo& info, const InDatagram& datagram) = 0;
 
   void start_sending() override;
+  bool is_drained() const override { return sends_.is_everything_sent(); }
   std::uint32_t next_send_psn() const override { return next_psn_.value(); }
   Psn take_psn();
   // The work request whose turn it is completes with this once all before it have left.

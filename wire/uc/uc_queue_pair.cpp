@@ -7,6 +7,14 @@
 
 namespace nicless::wire {
 
+namespace {
+
+// How far behind what is expected a packet is a copy or a straggler. Further back, a peer has begun anew with a number
+// of its own choice.
+constexpr std::int32_t kLatePacketsMax = 1024;
+
+}  // namespace
+
 UcQueuePair::UcQueuePair(const QpParts& parts)
     : UnacknowledgedQueuePair(Service::Uc, parts), inbound_(parts_, attributes_, reasons_) {}
 
@@ -71,9 +79,14 @@ void UcQueuePair::receive(const PacketView& packet, const OpcodeInfo& info, cons
 }
 
 // A packet out of sequence ends the message it would have been part of; one that begins a message is always welcome.
-// IBTA 9.8.2.2.
+// IBTA 9.8.2.2. A fabric neither doubles nor reorders; a datagram network does, so what is behind is dropped.
 void UcQueuePair::on_request(const PacketView& packet, const OpcodeInfo& info) {
-  const bool is_in_sequence = packet.headers.bth.psn == expected_psn_;
+  const std::int32_t ahead = distance(expected_psn_, packet.headers.bth.psn);
+  if (ahead < 0 && ahead >= -kLatePacketsMax) {
+    ++counters_.late;
+    return;
+  }
+  const bool is_in_sequence = ahead == 0;
   expected_psn_ = Psn(packet.headers.bth.psn.value() + 1);
   if (inbound_.is_in_message() && (!is_in_sequence || info.starts_message())) {
     ++counters_.lost_message;

@@ -22,6 +22,7 @@ class UcQueuePair final : public UnacknowledgedQueuePair {
   void start_sending() override;
   void forget() override;
   void flush_inbound() override { inbound_.flush(); }
+  bool is_drained() const override { return packet_ == 0 && UnacknowledgedQueuePair::is_drained(); }
   std::uint32_t next_receive_psn() const override { return expected_psn_.value(); }
   void receive(const PacketView& packet, const OpcodeInfo& info, const InDatagram& datagram) override;
 
