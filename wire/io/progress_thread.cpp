@@ -7,7 +7,10 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 #include <system_error>
 
@@ -45,6 +48,13 @@ class SignalsBlocked {
 
 }  // namespace
 
+struct ProgressThread::Reactor {
+  explicit Reactor(int watch_fd) : sockets(io, watch_fd), timer(io) {}
+  boost::asio::io_context io{1};
+  boost::asio::posix::stream_descriptor sockets;
+  boost::asio::steady_timer timer;
+};
+
 queue::Result<ProgressThread*> ProgressThread::start(ProgressOwner& owner) {
   const int watch_fd = static_cast<int>(raw::call(SYS_epoll_create1, EPOLL_CLOEXEC));
   if (watch_fd < 0) return queue::error(-watch_fd, "no descriptor is left for the progress thread");
@@ -60,7 +70,9 @@ queue::Result<ProgressThread*> ProgressThread::start(ProgressOwner& owner) {
 }
 
 ProgressThread::ProgressThread(ProgressOwner& owner, int watch_fd)
-    : owner_(owner), watch_fd_(watch_fd), sockets_(io_, watch_fd), timer_(io_) {}
+    : owner_(owner), watch_fd_(watch_fd), reactor_(std::make_unique<Reactor>(watch_fd)) {}
+
+ProgressThread::~ProgressThread() = default;
 
 queue::Result<void> ProgressThread::watch(const std::shared_ptr<UdpPort>& port) {
   int fd = -1;
@@ -97,7 +109,7 @@ void ProgressThread::take_back(UdpPort& port) {
 
 void ProgressThread::wake() {
   if (is_wake_posted_.exchange(true)) return;
-  boost::asio::post(io_, [this] {
+  boost::asio::post(reactor_->io, [this] {
     is_wake_posted_.store(false);
     finish_wake();
   });
@@ -107,17 +119,17 @@ void ProgressThread::run() {
   pthread_setname_np(pthread_self(), "nicless");
   wait_for_sockets();
   finish_wake();
-  io_.run();
+  reactor_->io.run();
 }
 
 void ProgressThread::wait_for_sockets() {
-  sockets_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                      [this](const boost::system::error_code& failed) {
-                        if (failed) return;
-                        serve_ready();
-                        finish_wake();
-                        wait_for_sockets();
-                      });
+  reactor_->sockets.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                               [this](const boost::system::error_code& failed) {
+                                 if (failed) return;
+                                 serve_ready();
+                                 finish_wake();
+                                 wait_for_sockets();
+                               });
 }
 
 void ProgressThread::serve_ready() {
@@ -185,11 +197,11 @@ void ProgressThread::sleep_until(std::optional<queue::Instant> deadline) {
   if (deadline == timer_at_) return;
   timer_at_ = deadline;
   if (!deadline) {
-    timer_.cancel();
+    reactor_->timer.cancel();
     return;
   }
-  timer_.expires_at(std::chrono::steady_clock::time_point(deadline->time_since_epoch()));
-  timer_.async_wait([this](const boost::system::error_code& cancelled) {
+  reactor_->timer.expires_at(std::chrono::steady_clock::time_point(deadline->time_since_epoch()));
+  reactor_->timer.async_wait([this](const boost::system::error_code& cancelled) {
     if (cancelled) return;
     timer_at_.reset();
     finish_wake();

@@ -10,9 +10,6 @@
 #pragma once
 
 #include <atomic>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -43,6 +40,7 @@ class ProgressThread {
   // Starts the thread, with all signals blocked. It never ends, so neither may this object or the owner. An errno where
   // the system gives no thread or descriptor.
   static queue::Result<ProgressThread*> start(ProgressOwner& owner);
+  ~ProgressThread();  // of one whose thread could not start
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
@@ -72,6 +70,8 @@ class ProgressThread {
     bool is_watched = false;  // in the epoll set; else a poller has it
   };
 
+  struct Reactor;  // what of Asio it uses, whose headers are long: only its own file reads them
+
   ProgressThread(ProgressOwner& owner, int watch_fd);
   void run();
   void wait_for_sockets();
@@ -89,9 +89,7 @@ class ProgressThread {
 
   ProgressOwner& owner_;
   const int watch_fd_;
-  boost::asio::io_context io_{1};
-  boost::asio::posix::stream_descriptor sockets_;
-  boost::asio::steady_timer timer_;
+  const std::unique_ptr<Reactor> reactor_;
   std::optional<queue::Instant> timer_at_;
   std::atomic<bool> is_wake_posted_{false};
   std::atomic<std::int64_t> sleeps_until_{kNever};
