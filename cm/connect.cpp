@@ -97,7 +97,7 @@ Result<void> start_connecting(Agent& agent, CmId& id, const rdma_conn_param* par
     return queue::error(EINVAL,
                         "rdma_resolve_addr and rdma_resolve_route have to succeed before, and one "
                         "connection is all an id can have");
-  MadPath path{nullptr, id.local, id.remote, id.tos};
+  MadPath path{nullptr, id.local, {id.remote.address, nicless_gsi_port_of(id.remote.port)}, id.tos};
   std::uint16_t port = 0;
   if (id.binding) {
     path.gsi = id.binding->socket->gsi;

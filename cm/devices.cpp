@@ -39,9 +39,8 @@ Result<const std::vector<std::unique_ptr<Device>>*> Devices::all() {
   return &devices_;
 }
 
-Result<GidPlace> Devices::find(const wire::Gid& gid) {
-  const auto devices = all();
-  if (!devices) return devices.error();
+template <typename F>
+void Devices::visit_gids(F&& visit) {
   for (const auto& device : devices_) {
     for (std::uint8_t port = 1; port <= device->ports; ++port) {
       ibv_port_attr attr{};
@@ -49,13 +48,35 @@ Result<GidPlace> Devices::find(const wire::Gid& gid) {
       for (int i = 0; i < std::min(attr.gid_tbl_len, 256); ++i) {
         ibv_gid entry{};
         if (ibv_query_gid(device->verbs, port, i, &entry) != 0) continue;
-        if (std::memcmp(entry.raw, gid.bytes.data(), sizeof entry.raw) == 0)
-          return GidPlace{device.get(), port, static_cast<std::uint8_t>(i), attr.active_mtu};
+        wire::Gid gid;
+        std::memcpy(gid.bytes.data(), entry.raw, sizeof entry.raw);
+        if (visit(GidPlace{device.get(), port, static_cast<std::uint8_t>(i), attr.active_mtu}, gid)) return;
       }
     }
   }
+}
+
+Result<GidPlace> Devices::find(const wire::Gid& gid) {
+  const auto devices = all();
+  if (!devices) return devices.error();
+  std::optional<GidPlace> found;
+  visit_gids([&](const GidPlace& place, const wire::Gid& there) {
+    if (there == gid) found = place;
+    return found.has_value();
+  });
+  if (found) return *found;
   return queue::error(
       ENODEV, "no RDMA device has the address " + wire::to_string(gid) + "; `nicless devices` lists those there are");
+}
+
+std::optional<wire::Gid> Devices::first_address(bool is_ipv4) {
+  std::optional<wire::Gid> found;
+  if (!all()) return found;
+  visit_gids([&](const GidPlace&, const wire::Gid& there) {
+    if (there != wire::Gid{} && there.is_ipv4() == is_ipv4) found = there;
+    return found.has_value();
+  });
+  return found;
 }
 
 }  // namespace nicless::cm

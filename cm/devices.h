@@ -40,8 +40,13 @@ class Devices {
   Result<const std::vector<std::unique_ptr<Device>>*> all();
   // The first device that has this address; ENODEV when none has.
   Result<GidPlace> find(const wire::Gid& gid);
+  // The first address of that kind that a device has, if any.
+  std::optional<wire::Gid> first_address(bool is_ipv4);
 
  private:
+  // Calls visit(place, GID) for each entry of the tables, until it returns true.
+  template <typename F>
+  void visit_gids(F&& visit);
   Result<void> open(ibv_device* device);
 
   std::vector<std::unique_ptr<Device>> devices_;

@@ -77,6 +77,8 @@ Result<PortSocket*> Ports::open(const BindRequest& request, const Binding& wante
   const int flags = (request.may_share ? NICLESS_GSI_REUSEADDR : 0) | (request.v6_only ? NICLESS_GSI_V6ONLY : 0);
   if (int e = nicless_gsi_open(request.address, flags, &socket.gsi, &socket.port)) {
     const std::string where = to_string(*request.address);
+    if (e == EADDRINUSE && nicless_services_are_sockets() == 0)
+      return queue::error(e, where + ": the RoCE v2 port of this address is another process's");
     if (e == EADDRINUSE) return queue::error(e, where + ": the UDP port is taken (ss -lup shows by whom)");
     if (e == EADDRNOTAVAIL) return queue::error(e, where + ": this machine has no such address");
     if (e == EACCES) return queue::error(e, where + ": ports below net.ipv4.ip_unprivileged_port_start need root");
@@ -84,6 +86,16 @@ Result<PortSocket*> Ports::open(const BindRequest& request, const Binding& wante
   }
   sockets_.push_back(socket);
   return &sockets_.back();
+}
+
+std::uint16_t Ports::unused_port(queue::Rng& rng) const {
+  constexpr std::uint32_t kFirst = 32768;  // net.ipv4.ip_local_port_range, as Linux sets it
+  constexpr std::uint32_t kCount = 28232;
+  std::uint16_t port = 0;
+  do {
+    port = static_cast<std::uint16_t>(kFirst + rng.below(kCount));
+  } while (bound_.contains(port) && bound_.size() < kCount);
+  return port;
 }
 
 nicless_gsi* Ports::release(const Binding& binding, const CmId& owner) {

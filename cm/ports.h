@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "queue/result.h"
+#include "queue/rng.h"
 #include "wire/packet/endpoint.h"
 
 struct nicless_gsi;
@@ -55,6 +56,8 @@ class Ports {
  public:
   // EADDRINUSE, EACCES, EADDRNOTAVAIL as bind(2) says, and EADDRINUSE for a second one in this process.
   Result<Binding> bind(const BindRequest& request, CmId& owner);
+  // A number that no binding has, where the operating system does not give them.
+  std::uint16_t unused_port(queue::Rng& rng) const;
   // Returns the socket to close if that was its last user: outside the agent's lock.
   nicless_gsi* release(const Binding& binding, const CmId& owner);
   // Who listens there: an exact address before a wildcard.

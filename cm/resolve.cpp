@@ -76,9 +76,11 @@ void show_path(CmId& id) {
   id.route.num_paths = 1;
 }
 
-// The id's own port, or that of the endpoint which all unbound ids of the process share.
-Result<std::uint16_t> source_port_of(const CmId& id) {
+// The id's own port, or that of the endpoint which all unbound ids of the process share; without sockets to give
+// numbers, any.
+Result<std::uint16_t> source_port_of(Agent& agent, const CmId& id) REQUIRES(agent.mutex) {
   if (id.binding) return id.binding->port();
+  if (nicless_services_are_sockets() == 0) return agent.ports.unused_port(agent.rng);
   nicless_gsi* shared = nullptr;
   std::uint16_t port = 0;
   if (int e = nicless_gsi_shared(&shared, &port))
@@ -88,7 +90,10 @@ Result<std::uint16_t> source_port_of(const CmId& id) {
 
 Result<void> bind_locked(Agent& agent, CmId& id, const sockaddr& address) REQUIRES(agent.mutex) {
   if (id.stage != CmId::Stage::Idle) return queue::error(EINVAL, "the id is bound already");
-  auto binding = agent.ports.bind({id.ps, &address, id.may_share_address, id.is_v6_only}, id);
+  sockaddr_storage wanted = copy_address(address);
+  if (port_of(address) == 0 && nicless_services_are_sockets() == 0)
+    set_port(wanted, agent.ports.unused_port(agent.rng));
+  auto binding = agent.ports.bind({id.ps, &as_sockaddr(wanted), id.may_share_address, id.is_v6_only}, id);
   if (!binding) return binding.error();
   if (!is_any(address)) {
     if (const auto bound = bind_device(agent, id, to_gid(address)); !bound) {
@@ -96,7 +101,7 @@ Result<void> bind_locked(Agent& agent, CmId& id, const sockaddr& address) REQUIR
       return bound.error();
     }
   }
-  sockaddr_storage shown = copy_address(address);
+  sockaddr_storage& shown = wanted;
   set_port(shown, binding->port());
   std::memcpy(&id.route.addr.src_storage, &shown, address_bytes(shown.ss_family));
   id.binding = *binding;
@@ -110,6 +115,17 @@ const sockaddr* wanted_source(const CmId& id, const sockaddr* source) {
   return source != nullptr && !is_any(*source) ? source : nullptr;
 }
 
+// Where nothing was asked for and the route's own source is no device's, the way there begins at an address that is:
+// so with NICLESS_DEVICES=nicless0=127.0.0.2, and a destination of the same machine.
+Result<Route> from_a_device(Agent& agent, const sockaddr& destination, const Route& route) REQUIRES(agent.mutex) {
+  if (agent.devices.find(to_gid(as_sockaddr(route.source)))) return route;
+  const auto own = agent.devices.first_address(destination.sa_family == AF_INET);
+  if (!own) return route;
+  const sockaddr_storage source = to_address(*own, 0);
+  const auto other = look_up_route(destination, &as_sockaddr(source));
+  return other ? other : Result<Route>(route);
+}
+
 Result<void> resolve_locked(Agent& agent, CmId& id, const sockaddr* source, const sockaddr& destination)
     REQUIRES(agent.mutex) {
   if (source != nullptr && port_of(*source) != 0 && id.stage == CmId::Stage::Idle) {
@@ -118,8 +134,9 @@ Result<void> resolve_locked(Agent& agent, CmId& id, const sockaddr* source, cons
   if (id.stage != CmId::Stage::Idle && id.stage != CmId::Stage::Bound)
     return queue::error(EINVAL, "the id has an address already, or listens");
   auto route = look_up_route(destination, wanted_source(id, source));
+  if (route && wanted_source(id, source) == nullptr) route = from_a_device(agent, destination, *route);
   if (!route) return route.error();
-  const auto port = source_port_of(id);
+  const auto port = source_port_of(agent, id);
   if (!port) return port.error();
   const wire::Gid local = to_gid(as_sockaddr(route->source));
   if (const auto bound = bind_device(agent, id, local); !bound) {

@@ -39,8 +39,8 @@ Result<std::vector<Interface>> select(const std::vector<Interface>& all, const D
   if (spec.interfaces.empty()) return all;
   std::vector<Interface> selected;
   for (const std::string& name : spec.interfaces) {
-    const auto found = std::find_if(all.begin(), all.end(), [&](const Interface& i) { return i.name == name; });
-    if (found == all.end()) {
+    const auto found = find_interface(all, name);
+    if (!found) {
       return queue::error(ENODEV, "NICLESS_DEVICES: there is no interface " + name + " that is up");
     }
     selected.push_back(*found);
@@ -178,6 +178,19 @@ const char* file_tree() {
 std::optional<GidEntry> find_gid(const Device& device, unsigned index) {
   if (index >= device.gids.size()) return std::nullopt;
   return device.gids[index];
+}
+
+std::optional<wire::Gid> only_address() {
+  const auto all = inventory();
+  std::optional<wire::Gid> only;
+  if (!all) return only;
+  for (const auto& device : (*all)->devices) {
+    for (const GidEntry& entry : device->gids) {
+      if (only && *only != entry.gid) return std::nullopt;
+      only = entry.gid;
+    }
+  }
+  return only;
 }
 
 std::optional<unsigned> find_gid_index(const Device& device, const wire::Gid& gid) {

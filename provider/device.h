@@ -55,6 +55,8 @@ inline Device& device_of(ibv_context* context) {
 
 // The GID at an index that a program gave (sgid_index), or nothing if there is none.
 std::optional<GidEntry> find_gid(const Device& device, unsigned index);
+// The address of all devices, if they have one and the same alone.
+std::optional<wire::Gid> only_address();
 // The first index that holds the address.
 std::optional<unsigned> find_gid_index(const Device& device, const wire::Gid& gid);
 

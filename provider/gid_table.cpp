@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "provider/gid_table.h"
 
+#include <arpa/inet.h>
 #include <infiniband/verbs.h>
 
 #include <algorithm>
@@ -40,6 +41,24 @@ Kind kind_of(const wire::Gid& gid) {
 
 bool is_routable(const wire::Gid& gid) {
   return kind_of(gid) <= Kind::RoutableIpv6;
+}
+
+std::optional<wire::Gid> parse_address(const std::string& text) {
+  wire::Gid gid;
+  if (inet_pton(AF_INET6, text.c_str(), gid.bytes.data()) == 1) return gid;
+  gid.bytes[10] = gid.bytes[11] = std::byte{0xff};
+  if (inet_pton(AF_INET, text.c_str(), &gid.bytes[12]) == 1) return gid;
+  return std::nullopt;
+}
+
+bool is_ipv4_loopback(const wire::Gid& gid) {
+  return kind_of(gid) == Kind::Loopback && holds_ipv4(gid);
+}
+
+bool has_address(const Interface& interface, const wire::Gid& gid) {
+  return std::any_of(interface.addresses.begin(), interface.addresses.end(), [&](const wire::Gid& own) {
+    return own == gid || (is_ipv4_loopback(own) && is_ipv4_loopback(gid));
+  });
 }
 
 struct Candidate {
@@ -150,6 +169,18 @@ queue::Result<std::vector<DeviceSpec>> parse_device_specs(std::string_view text)
     specs.push_back(std::move(*spec));
   }
   return specs;
+}
+
+std::optional<Interface> find_interface(std::span<const Interface> interfaces, const std::string& name_or_address) {
+  const auto address = parse_address(name_or_address);
+  for (const Interface& interface : interfaces) {
+    if (interface.name == name_or_address) return interface;
+    if (!address || !has_address(interface, *address)) continue;
+    Interface narrowed = interface;
+    narrowed.addresses = {*address};
+    return narrowed;
+  }
+  return std::nullopt;
 }
 
 }  // namespace nicless::provider

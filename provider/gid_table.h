@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,12 +41,16 @@ unsigned device_mtu_bytes(std::span<const Interface> interfaces);
 // own interfaces and device names: an EUI-64 with the local bit.
 std::uint64_t device_guid(std::string_view machine_id, std::span<const Interface> interfaces, std::string_view name);
 
-// NICLESS_DEVICES: "a=eth0,b=lo" names devices and gives each its interfaces ("a=eth0+eth1" for several).
+// NICLESS_DEVICES: "a=eth0,b=lo" names devices and gives each its interfaces ("a=eth0+eth1" for several). An address
+// ("a=10.0.0.1") is the interface that has it, with no other address.
 struct DeviceSpec {
   std::string name;
-  std::vector<std::string> interfaces;  // empty: all
+  std::vector<std::string> interfaces;  // names or addresses; empty: all
   friend bool operator==(const DeviceSpec&, const DeviceSpec&) = default;
 };
 queue::Result<std::vector<DeviceSpec>> parse_device_specs(std::string_view text);
+
+// The interface of that name, or with that address alone; any of 127.0.0.0/8 is an address of the loopback interface.
+std::optional<Interface> find_interface(std::span<const Interface> interfaces, const std::string& name_or_address);
 
 }  // namespace nicless::provider

@@ -7,11 +7,13 @@
 
 #include "provider/errno_shapes.h"
 #include "provider/process.h"
+#include "provider/rocev2.h"
 #include "provider/runtime.h"
 #include "wire/io/clock.h"
 
 using nicless::provider::CmDesk;
 using nicless::provider::guard;
+using nicless::provider::is_rocev2;
 using nicless::provider::Result;
 using nicless::provider::Runtime;
 using nicless::provider::watch_forks;
@@ -43,6 +45,18 @@ Result<void> open_gsi(const wire::SocketConfig& config, nicless_gsi** gsi, std::
   if (!opened) return opened.error();
   *gsi = (*runtime)->cm_desk().add(*opened);
   *port = (*opened)->udp_port();
+  return {};
+}
+
+// The address is one of this machine's: EADDRNOTAVAIL if not.
+Result<void> check_is_here(wire::SocketConfig config) {
+  if (config.address.any.sa_family == AF_INET) {
+    config.address.v4.sin_port = 0;
+  } else {
+    config.address.v6.sin6_port = 0;
+  }
+  const auto bound = wire::UdpSocket::open(config);
+  if (!bound) return bound.error();
   return {};
 }
 
@@ -112,7 +126,12 @@ int nicless_gsi_open(const sockaddr* address, int flags, nicless_gsi** gsi, uint
     if (address->sa_family != AF_INET && address->sa_family != AF_INET6) {
       return queue::error(EAFNOSUPPORT, "neither an IPv4 nor an IPv6 address");
     }
-    return open_gsi(config_of(*address, flags), gsi, port);
+    const wire::SocketConfig config = config_of(*address, flags);
+    if (!is_rocev2()) return open_gsi(config, gsi, port);
+    if (auto here = check_is_here(config); !here) return here;
+    auto opened = open_gsi(config, gsi, port);
+    *port = wire::endpoint_of(config.address).port;
+    return opened;
   });
 }
 
@@ -136,6 +155,7 @@ void nicless_gsi_close(nicless_gsi* gsi) {
   value_of([&]() -> Result<void> {
     auto runtime = Runtime::current();
     if (!runtime) return runtime.error();
+    if (is_rocev2()) return {};
     const bool is_progress_thread = (*runtime)->progress().is_this_thread();
     if (const auto port = (*runtime)->cm_desk().remove(gsi, is_progress_thread)) (*runtime)->close_port(port);
     return {};
@@ -152,6 +172,14 @@ int nicless_gsi_send(nicless_gsi* gsi, const uint8_t local[16], const nicless_en
     std::memcpy(out.bytes.data(), mad, out.bytes.size());
     return send_mad(*gsi, out);
   });
+}
+
+uint16_t nicless_gsi_port_of(uint16_t service_port) {
+  return is_rocev2() ? wire::kRoceUdpPort : service_port;
+}
+
+int nicless_services_are_sockets(void) {
+  return is_rocev2() ? 0 : 1;
 }
 
 uint64_t nicless_now(void) {

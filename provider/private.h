@@ -46,7 +46,8 @@ void nicless_cm_deadline_changed(void);
 
 /* Opens a UDP socket for the connection manager, bound to `address` (AF_INET or AF_INET6; a wildcard is dual stack
  * where it is IPv6; port 0 takes an ephemeral one). EADDRINUSE, EACCES, EADDRNOTAVAIL as bind(2) gives them. flags:
- * NICLESS_GSI_REUSEADDR, NICLESS_GSI_V6ONLY. *port is the port it got. */
+ * NICLESS_GSI_REUSEADDR, NICLESS_GSI_V6ONLY. *port is the port it got. In strict RoCE v2 mode every call gives the
+ * process's one socket, and *port is the one asked for: the port space is the caller's. */
 #define NICLESS_GSI_REUSEADDR 1
 #define NICLESS_GSI_V6ONLY 2
 int nicless_gsi_open(const struct sockaddr* address, int flags, struct nicless_gsi** gsi, uint16_t* port);
@@ -57,6 +58,12 @@ void nicless_gsi_close(struct nicless_gsi* gsi);
 /* Sends one management datagram from the address `local` (its port is ignored) to QP 1 behind `remote`. */
 int nicless_gsi_send(struct nicless_gsi* gsi, const uint8_t local[16], const struct nicless_endpoint* remote,
                      uint8_t traffic_class, const uint8_t mad[NICLESS_MAD_BYTES]);
+
+/* The UDP port of QP 1 behind a service: that of the service itself, or 4791 in strict RoCE v2 mode. */
+uint16_t nicless_gsi_port_of(uint16_t service_port);
+/* Whether the port space of services is the operating system's: not in strict RoCE v2 mode, where the caller numbers.
+ */
+int nicless_services_are_sockets(void);
 
 uint64_t nicless_now(void);
 uint64_t nicless_random(void);

@@ -12,6 +12,7 @@
 
 #include "provider/log.h"
 #include "provider/process.h"
+#include "provider/rocev2.h"
 #include "wire/io/pcap_trace.h"
 
 namespace nicless::provider {
@@ -76,10 +77,25 @@ Result<Seat> Runtime::take_seat() {
   for (const auto& port : data_ports_) {
     if (auto seat = sit_down(port)) return seat;
   }
-  auto port = open_locked(wire::any_address());
+  auto port = is_rocev2() ? rocev2_port() : open_data_port(wire::any_address());
   if (!port) return port.error();
-  data_ports_.push_back(*port);
   return sit_down(*port);
+}
+
+Result<std::shared_ptr<wire::UdpPort>> Runtime::open_data_port(const wire::SocketConfig& config) {
+  auto port = open_locked(config);
+  if (port) data_ports_.push_back(*port);
+  return port;
+}
+
+// Opened once and then kept, as an adapter keeps its address.
+Result<std::shared_ptr<wire::UdpPort>> Runtime::rocev2_port() {
+  if (!data_ports_.empty()) return data_ports_.front();
+  auto port = open_data_port(rocev2_address());
+  if (port) return port;
+  const queue::Error explained = explain_taken_address(port.error());
+  log(NICLESS_LOG_ERROR, explained.why);
+  return explained;
 }
 
 Result<Seat> Runtime::sit_down(const std::shared_ptr<wire::UdpPort>& port) {
@@ -99,7 +115,7 @@ void Runtime::leave_seat(const Seat& seat, const std::function<void()>& purge) {
   }
   reasons_.erase(seat.qpn);
   purge();
-  if (!is_last) return;
+  if (!is_last || is_rocev2()) return;
   std::erase(data_ports_, seat.port);
   close_locked(seat.port);
 }
@@ -119,17 +135,17 @@ void Runtime::log_reasons(queue::Qpn qpn) {
 
 Result<std::shared_ptr<wire::UdpPort>> Runtime::open_port(const wire::SocketConfig& config) {
   queue::MutexLock lock(registry_);
-  return open_locked(config);
+  return is_rocev2() ? rocev2_port() : open_locked(config);
 }
 
 void Runtime::close_port(const std::shared_ptr<wire::UdpPort>& port) {
   queue::MutexLock lock(registry_);
-  close_locked(port);
+  if (!is_rocev2()) close_locked(port);
 }
 
 Result<std::shared_ptr<wire::UdpPort>> Runtime::open_locked(const wire::SocketConfig& config) {
   if (ports_.empty() && trace_ == nullptr) trace_ = open_trace();
-  auto port = wire::UdpPort::open(config, trace_.get(), faults_->make_port_faults());
+  auto port = wire::UdpPort::open(config, trace_.get(), faults_->make_port_faults(), addressing());
   if (!port) return port.error();
   if (auto watched = progress_->watch(*port); !watched) return watched.error();
   ports_.push_back(*port);

@@ -50,7 +50,7 @@ class Runtime final : public wire::ProgressOwner {
   // Logs why this queue pair failed, if it has anything to say.
   void log_reasons(queue::Qpn qpn) EXCLUDES(registry_);
 
-  // Ports of the connection manager's.
+  // Ports of the connection manager's. In strict RoCE v2 mode always the process's one port, which stays.
   Result<std::shared_ptr<wire::UdpPort>> open_port(const wire::SocketConfig& config) EXCLUDES(registry_);
   void close_port(const std::shared_ptr<wire::UdpPort>& port) EXCLUDES(registry_);
 
@@ -71,6 +71,8 @@ class Runtime final : public wire::ProgressOwner {
   explicit Runtime(std::unique_ptr<ProcessFaults> faults) : faults_(std::move(faults)) {}
   static void end_faults();
   Result<Seat> sit_down(const std::shared_ptr<wire::UdpPort>& port) REQUIRES(registry_);
+  Result<std::shared_ptr<wire::UdpPort>> open_data_port(const wire::SocketConfig& config) REQUIRES(registry_);
+  Result<std::shared_ptr<wire::UdpPort>> rocev2_port() REQUIRES(registry_);
   Result<std::shared_ptr<wire::UdpPort>> open_locked(const wire::SocketConfig& config) REQUIRES(registry_);
   void close_locked(const std::shared_ptr<wire::UdpPort>& port) REQUIRES(registry_);
   void collect(wire::UdpPort& port, const wire::TurnReport& report);

@@ -43,6 +43,11 @@ class Addressing {
     return is_strict_ ? kRoceUdpPort : static_cast<std::uint16_t>(qpn.value() >> 8);
   }
 
+  // Where answers to management datagrams go, whichever port those came from; nothing: to that one.
+  constexpr std::optional<std::uint16_t> answers_port() const {
+    return is_strict_ ? std::optional(kRoceUdpPort) : std::nullopt;
+  }
+
  private:
   static constexpr std::uint32_t kQueuePairsPerPort = 256;
   static constexpr std::uint32_t kStrictQueuePairsMax = 65536;

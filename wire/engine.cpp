@@ -60,7 +60,7 @@ void Engine::on_datagram(queue::Instant now, const InDatagram& datagram) {
     ++counters_.bad_pkey;
     return;
   }
-  if (bth.dest_qp == kGsiQpn) return gsi_.on_packet(decoded.packet, datagram);
+  if (bth.dest_qp == kGsiQpn) return gsi_.on_packet(decoded.packet, from_where_to_answer(datagram));
   Slot* slot = find(bth.dest_qp);
   if (slot == nullptr) {
     ++counters_.unknown_qpn;
@@ -127,6 +127,11 @@ void Engine::on_sent() {
     if (slots_[index].queue_pair != nullptr) slots_[index].queue_pair->on_sent();
   }
   sent_.clear();
+}
+
+InDatagram Engine::from_where_to_answer(InDatagram datagram) const {
+  if (const auto port = addressing_.answers_port()) datagram.from.port = *port;
+  return datagram;
 }
 
 std::uint32_t Engine::reserved_index(queue::Qpn qpn) const {

@@ -75,6 +75,7 @@ class Engine {
     bool is_ready = false;  // stands in ready_
     bool has_sent = false;  // stands in sent_
   };
+  InDatagram from_where_to_answer(InDatagram datagram) const;
   std::uint32_t reserved_index(queue::Qpn qpn) const;
   Slot* find(queue::Qpn qpn);  // null: no queue pair there
   std::uint32_t index_of(const Slot& slot) const { return static_cast<std::uint32_t>(&slot - slots_.data()); }

@@ -147,3 +147,16 @@ TEST_CASE("what is no list of devices is refused with a sentence that quotes it"
   CHECK(specs.error().errno_value == EINVAL);
   CHECK_THAT(specs.error().why, Catch::Contains(says));
 }
+
+TEST_CASE("a device may be given one address, and any of 127.0.0.0/8", "[provider][devices]") {
+  const std::vector<Interface> machine{loopback(), ethernet()};
+  CHECK(find_interface(machine, "eth0")->addresses == ethernet().addresses);
+  const auto narrowed = find_interface(machine, "10.0.0.2");
+  REQUIRE(narrowed);
+  CHECK(narrowed->name == "eth0");
+  CHECK(narrowed->addresses == std::vector{kEth4});
+  CHECK(find_interface(machine, "fd77::2")->addresses == std::vector{kEth6});
+  CHECK(find_interface(machine, "127.9.0.2")->addresses == std::vector{gid4(127, 9, 0, 2)});
+  CHECK(!find_interface(machine, "10.0.0.3"));
+  CHECK(!find_interface(machine, "eth1"));
+}

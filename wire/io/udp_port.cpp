@@ -15,17 +15,17 @@ constexpr std::size_t kDeadlinesPutOffMax = 16;
 }  // namespace
 
 queue::Result<std::shared_ptr<UdpPort>> UdpPort::open(const SocketConfig& config, Trace* trace,
-                                                      std::unique_ptr<Faults> faults) {
+                                                      std::unique_ptr<Faults> faults, Addressing addressing) {
   auto socket = UdpSocket::open(config);
   if (!socket) return socket.error();
-  return std::make_shared<UdpPort>(std::move(*socket), trace, std::move(faults));
+  return std::make_shared<UdpPort>(std::move(*socket), trace, std::move(faults), addressing);
 }
 
-UdpPort::UdpPort(UdpSocket socket, Trace* trace, std::unique_ptr<Faults> faults)
+UdpPort::UdpPort(UdpSocket socket, Trace* trace, std::unique_ptr<Faults> faults, Addressing addressing)
     : udp_port_(socket.port()),
       trace_(trace),
       socket_(std::move(socket)),
-      engine_(udp_port_),
+      engine_(udp_port_, addressing),
       faults_(std::move(faults)) {}
 
 TurnReport UdpPort::turn(queue::Instant now) {

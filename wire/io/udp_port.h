@@ -39,8 +39,9 @@ class UdpPort {
  public:
   // trace: null, or outlives the port. faults: what befalls its datagrams on their way out, or null.
   static queue::Result<std::shared_ptr<UdpPort>> open(const SocketConfig& config, Trace* trace,
-                                                      std::unique_ptr<Faults> faults = nullptr);
-  UdpPort(UdpSocket socket, Trace* trace, std::unique_ptr<Faults> faults);
+                                                      std::unique_ptr<Faults> faults = nullptr,
+                                                      Addressing addressing = Addressing::port_in_qpn());
+  UdpPort(UdpSocket socket, Trace* trace, std::unique_ptr<Faults> faults, Addressing addressing);
   UdpPort(const UdpPort&) = delete;
   UdpPort& operator=(const UdpPort&) = delete;
 

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+#include "provider/rocev2.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "provider/device.h"
+#include "provider/log.h"
+
+namespace nicless::provider {
+namespace {
+
+bool is_asked_for() {
+  const char* const text = std::getenv("NICLESS_ROCEV2");
+  const std::string_view wanted = text == nullptr ? "" : text;
+  if (wanted == "1") return true;
+  if (!wanted.empty() && wanted != "0") {
+    log(NICLESS_LOG_ERROR, "NICLESS_ROCEV2=" + std::string(wanted) + ": 1 asks for strict RoCE v2, 0 does not");
+  }
+  return false;
+}
+
+}  // namespace
+
+bool is_rocev2() {
+  static const bool asked = is_asked_for();
+  return asked;
+}
+
+wire::Addressing addressing() {
+  return is_rocev2() ? wire::Addressing::strict() : wire::Addressing::port_in_qpn();
+}
+
+wire::SocketConfig rocev2_address() {
+  wire::SocketConfig config = wire::any_address();
+  const wire::Endpoint only{only_address().value_or(wire::Gid{}), wire::kRoceUdpPort};
+  if (only.address != wire::Gid{}) {
+    const int family = only.address.is_ipv4() ? AF_INET : AF_INET6;
+    const unsigned interface = wire::is_link_local(only.address) ? wire::interface_of(only.address) : 0;
+    wire::to_socket_address(only, family, interface, config.address);
+  } else if (config.address.any.sa_family == AF_INET6) {
+    config.address.v6.sin6_port = htons(wire::kRoceUdpPort);
+  } else {
+    config.address.v4.sin_port = htons(wire::kRoceUdpPort);
+  }
+  return config;
+}
+
+queue::Error explain_taken_address(const queue::Error& error) {
+  if (error.errno_value != EADDRINUSE) return error;
+  const auto only = only_address();
+  return queue::error(
+      EADDRINUSE, "UDP port 4791 of " + (only ? wire::to_string(*only) : std::string("this machine's addresses")) +
+                      " is taken (ss -lup shows by whom): in strict RoCE v2 mode an address serves one process; give "
+                      "this one an address of its own (NICLESS_DEVICES=nicless0=127.0.0.2) or leave strict mode");
+}
+
+}  // namespace nicless::provider

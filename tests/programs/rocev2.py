@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""Strict RoCE v2: everything on UDP port 4791, so that an address serves one process. On loopback each end of each case
+has an address of its own; two namespaces are two hosts and need none."""
+import functools
+import itertools
+
+from harness import FAILS
+
+LOOPBACK = (f"127.47.{number}." for number in itertools.count(1))  # the addresses of one case
+
+PROGRAMS = (
+    # name, server, client, what both print
+    ("rping", "rping -s -a {server} -C 10 -V", "rping -c -a {server} -C 10 -V", ()),
+    ("rping -S 3000", "rping -s -a {server} -C 10 -V -S 3000", "rping -c -a {server} -C 10 -V -S 3000", ()),
+    ("ucmatose -c 4", "ucmatose -b {server} -c 4", "ucmatose -s {server} -c 4", (r"^return status 0",)),
+    ("rdma_server and rdma_client", "rdma_server", "rdma_client -s {server}", (r"^rdma_(server|client): end 0",)),
+    ("ibv_rc_pingpong", "ibv_rc_pingpong -g 0 -p {port} -c", "ibv_rc_pingpong -g 0 -p {port} -c {server}", (r"^1000 iters",)),
+    ("ibv_uc_pingpong", "ibv_uc_pingpong -g 0 -p {port} -c", "ibv_uc_pingpong -g 0 -p {port} -c {server}", (r"^1000 iters",)),
+    ("ibv_ud_pingpong", "ibv_ud_pingpong -g 0 -p {port} -c", "ibv_ud_pingpong -g 0 -p {port} -c {server}", (r"^1000 iters",)),
+    ("ib_send_bw -q 4", "ib_send_bw -F -p {port} -n 200 -q 4", "ib_send_bw -F -p {port} -n 200 -q 4 {server}", ()),
+)
+
+
+def ends(world):
+    """(address, environment) of the server and of the client."""
+    if world.name != "loopback":
+        return (world.address, {}), (None, {})
+    prefix = next(LOOPBACK)
+    return tuple((prefix + last, {"NICLESS_DEVICES": f"nicless0={prefix}{last}"}) for last in ("1", "2"))
+
+
+def program(world, server, client, prints):
+    (address, server_env), (_, client_env) = ends(world)
+    values = dict(server=address, port=world.free_port())
+    ready = "tcp" if "{port}" in server else "udp"
+    first = world.start("server", server.format(**values).split(), options=("--rocev2",), env=server_env)
+    first.wait_port(ready, values["port"] if ready == "tcp" else 4791, world.bound(10))
+    world.run("client", client.format(**values).split(), host="b", options=("--rocev2",), env=client_env,
+              bound=30, prints=prints)
+    first.expect_end(world.bound(10), 0, prints)
+
+
+def address_taken(world):
+    """A second process at the same address: the sentence names the address and says what to do."""
+    (address, env), _ = ends(world)
+    first = world.start("first", ["rping", "-s", "-a", address], options=("--rocev2",), env=env)
+    first.wait_port("udp", 4791, world.bound(10))
+    world.run("second", ["rping", "-s", "-a", address], options=("--rocev2",), env=env, status=FAILS,
+              prints=(r"^nicless: UDP port 4791 of .* is taken .*NICLESS_DEVICES=nicless0=127\.0\.0\.2",))
+    first.expect_running()
+
+
+def no_listener(world):
+    """QP 1 of a process where nobody listens on that port says so."""
+    (address, env), (_, client_env) = ends(world)
+    first = world.start("first", ["rping", "-s", "-a", address, "-p", 7471], options=("--rocev2",), env=env)
+    first.wait_port("udp", 4791, world.bound(10))
+    world.run("client", ["rping", "-c", "-a", address, "-p", 7472], host="b", options=("--rocev2",), env=client_env,
+              status=FAILS, prints=(r"REJECTED, error 8",))
+    first.expect_running()
+
+
+def table(world):
+    """On two hosts the cases would have the same addresses and run side by side: there it is one case of all."""
+    cases = [(name, functools.partial(program, server=server, client=client, prints=prints))
+             for name, server, client, prints in PROGRAMS]
+    cases += [("address taken", address_taken), ("no listener", no_listener)]
+    if world.name == "loopback":
+        return [(f"strict RoCE v2: {name}", case) for name, case in cases]
+
+    def all_of_them(its_world):
+        for _, case in cases:
+            case(its_world)
+            its_world.finish()
+            its_world.processes.clear()
+
+    return [("strict RoCE v2", all_of_them)]
