@@ -40,7 +40,7 @@ queue::Result<std::unique_ptr<ProcessFaults>> ProcessFaults::from_environment() 
       return queue::error(set.error().errno_value, variable + ": " + set.error().why);
     }
   }
-  if (options.has_link_faults() && !options.has_seed) {
+  if (options.has_chance() && !options.has_seed) {
     options.link.seed = random_u64() >> 32;
     // Whoever sees a failure needs it, whatever the level.
     log(NICLESS_LOG_ERROR, queue::format("faults have seed %llu; NICLESS_SEED=%llu gives the same ones again",

@@ -5,47 +5,10 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 
+#include "tests/provider/datagrams.h"
 #include "tests/provider/verbs_pair.h"
 
 using namespace nicless::test;
-
-namespace {
-
-constexpr std::uint32_t kQkey = 0x11111111;
-constexpr std::size_t kGrhBytes = 40;
-
-ibv_qp_init_attr datagram_attr(Cq& cq) {
-  ibv_qp_init_attr attr = rc_attr(cq.cq, cq.cq);
-  attr.qp_type = IBV_QPT_UD;
-  return attr;
-}
-
-void start(Qp& qp) {
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_INIT;
-  attr.port_num = 1;
-  attr.qkey = kQkey;
-  REQUIRE(ibv_modify_qp(qp.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) == 0);
-  attr.qp_state = IBV_QPS_RTR;
-  REQUIRE(ibv_modify_qp(qp.qp, &attr, IBV_QP_STATE) == 0);
-  attr.qp_state = IBV_QPS_RTS;
-  REQUIRE(ibv_modify_qp(qp.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0);
-}
-
-int post_datagram(Qp& qp, ibv_ah* ah, std::uint32_t remote_qpn, ibv_sge sge) {
-  ibv_send_wr wr{};
-  wr.sg_list = &sge;
-  wr.num_sge = 1;
-  wr.opcode = IBV_WR_SEND;
-  wr.send_flags = IBV_SEND_SIGNALED;
-  wr.wr.ud.ah = ah;
-  wr.wr.ud.remote_qpn = remote_qpn;
-  wr.wr.ud.remote_qkey = kQkey;
-  ibv_send_wr* bad = nullptr;
-  return ibv_post_send(qp.qp, &wr, &bad);
-}
-
-}  // namespace
 
 TEST_CASE("a datagram goes to whom its address handle names, and back to whom the completion names", "[datagram]") {
   const std::uint8_t gid_index = GENERATE(0, 1, 2, 3);
@@ -56,16 +19,9 @@ TEST_CASE("a datagram goes to whom its address handle names, and back to whom th
   memory.fill(1);
   Qp a(device, datagram_attr(a_cq));
   Qp b(device, datagram_attr(b_cq));
-  start(a);
-  start(b);
-  ibv_ah_attr attr{};
-  REQUIRE(ibv_query_gid(device.context, 1, gid_index, &attr.grh.dgid) == 0);
-  attr.grh.sgid_index = gid_index;
-  attr.grh.hop_limit = 1;
-  attr.is_global = 1;
-  attr.port_num = 1;
-  ibv_ah* const to_b = ibv_create_ah(device.pd, &attr);
-  REQUIRE(to_b != nullptr);
+  start_datagrams(a);
+  start_datagrams(b);
+  ibv_ah* const to_b = make_ah(device, gid_index);
   REQUIRE(b.post_recv(1, {memory.sge(4096, 200)}) == 0);
   REQUIRE(a.post_recv(2, {memory.sge(5000, 200)}) == 0);
 
@@ -92,7 +48,7 @@ TEST_CASE("a datagram without an address handle is refused", "[datagram]") {
   Cq cq(device);
   Memory memory(device, 64);
   Qp qp(device, datagram_attr(cq));
-  start(qp);
+  start_datagrams(qp);
   CHECK(post_datagram(qp, nullptr, 1, memory.sge(0, 8)) == EINVAL);
 }
 

@@ -173,24 +173,24 @@ class Qp {
                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                              IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
   }
-  int to_rts() {
+  int to_rts(std::uint8_t rnr_retry = 7) {
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_RTS;
     attr.timeout = 14;
     attr.retry_cnt = 7;
-    attr.rnr_retry = 7;
+    attr.rnr_retry = rnr_retry;
     attr.sq_psn = 0xfffff0;
     attr.max_rd_atomic = 4;
     return ibv_modify_qp(
         qp, &attr,
         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
   }
-  void connect(const Qp& peer) {
+  void connect(const Qp& peer, std::uint8_t rnr_retry = 7) {
     ibv_gid gid{};
     REQUIRE(ibv_query_gid(peer.device.context, 1, 0, &gid) == 0);
     REQUIRE(to_init() == 0);
     REQUIRE(to_rtr(peer.qp->qp_num, gid) == 0);
-    REQUIRE(to_rts() == 0);
+    REQUIRE(to_rts(rnr_retry) == 0);
   }
   int to_error() {
     ibv_qp_attr attr{};

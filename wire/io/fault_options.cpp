@@ -120,7 +120,11 @@ Result<void> assign(const Result<T>& read, U& target) {
 }  // namespace
 
 bool FaultOptions::has_link_faults() const {
-  return link.loss > 0 || link.duplicate > 0 || link.reorder > 0 || link.corrupt > 0 || link.latency.count() > 0;
+  return has_chance() || link.latency.count() > 0;
+}
+
+bool FaultOptions::has_chance() const {
+  return link.loss > 0 || link.duplicate > 0 || link.reorder > 0 || link.corrupt > 0;
 }
 
 Result<void> set_fault_option(std::string_view name, std::string_view value, FaultOptions& options) {

@@ -29,6 +29,7 @@ struct FaultOptions {
   std::vector<FailAt> failures;
 
   bool has_link_faults() const;
+  bool has_chance() const;  // then the seed matters
 };
 
 // The option --NAME; its variable is NICLESS_NAME.

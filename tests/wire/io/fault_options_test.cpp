@@ -100,6 +100,7 @@ TEST_CASE("only what changes datagrams needs a link", "[fault_options]") {
   CHECK(!read("seed", "7").has_link_faults());
   CHECK(read("loss", "0.001%").has_link_faults());
   CHECK(read("delay", "1us").has_link_faults());
+  CHECK(!read("delay", "1us").has_chance());  // and so no seed
 }
 
 TEST_CASE("what is no fault is refused", "[fault_options]") {
