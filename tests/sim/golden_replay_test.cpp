@@ -72,7 +72,9 @@ const std::vector<Explained> kOfResponses{
 };
 const std::vector<Explained> kOfRequests{
     {"ib_write_lat", "sent again", {"- RC_WRITE_ONLY psn=ca12b3"}},
-    {"ib_write_lat-3000", "asked on the way", {" RC_WRITE_MIDDLE psn=7fef7d"}},
+    {"ib_write_lat-3000", "last packet once more", {"- RC_WRITE_FIRST psn=7fef7c"}},
+    {"ib_write_lat-3000", "last packet once more", {"- RC_WRITE_MIDDLE psn=7fef7d"}},
+    {"ib_write_lat-3000", "last packet once more", {"+ RC_WRITE_LAST psn=7fef7e"}},
     {"nak-big", "asked on the way", {" RC_SEND_MIDDLE psn=880ff4"}},
 };
 

@@ -43,6 +43,12 @@ void Tracked::accept(const std::vector<Piece>& pieces) {
   for (const Piece& piece : pieces) expect(piece.offset, buffer_.bytes().subspan(piece.offset, piece.length));
 }
 
+bool Tracked::is_as_expected(const std::vector<Piece>& pieces) {
+  return std::all_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {
+    return holds(piece.offset, std::span(expected_).subspan(piece.offset, piece.length));
+  });
+}
+
 bool Tracked::holds(std::size_t offset, std::span<const std::byte> bytes) {
   const auto held = buffer_.bytes().subspan(offset, bytes.size());
   return std::equal(held.begin(), held.end(), bytes.begin());

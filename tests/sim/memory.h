@@ -45,6 +45,7 @@ class Tracked {
   void fill(queue::Rng& rng);  // random content, as the program itself would write it
   void expect(std::size_t offset, std::span<const std::byte> bytes);
   void accept(const std::vector<Piece>& pieces);  // what is there now, whatever it is
+  bool is_as_expected(const std::vector<Piece>& pieces);
   void ignore(std::size_t offset, std::size_t length) { ignored_.emplace_back(offset, length); }
   bool holds(std::size_t offset, std::span<const std::byte> bytes);  // now
   std::optional<std::size_t> first_difference();                     // offset of a byte that is not as expected

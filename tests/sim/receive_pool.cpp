@@ -33,8 +33,13 @@ std::vector<Piece> ReceivePool::take(std::uint64_t wr_id) {
   return pieces;
 }
 
-void ReceivePool::accept_oldest() {
-  if (!outstanding_.empty()) landing_.accept(outstanding_.begin()->second.pieces);
+void ReceivePool::accept_partial(std::size_t most) {
+  for (const auto& [wr_id, posted] : outstanding_) {
+    if (most == 0) return;
+    if (landing_.is_as_expected(posted.pieces)) continue;
+    landing_.accept(posted.pieces);
+    --most;
+  }
 }
 
 }  // namespace nicless::sim

@@ -25,7 +25,8 @@ class ReceivePool {
 
   // The pieces of a receive that completed; a Failure says why it must not.
   std::vector<Piece> take(std::uint64_t wr_id);
-  void accept_oldest();  // the one whose turn it is may hold a message in part
+  // Up to so many of those that are outstanding may hold a message in part, whose sender gave up.
+  void accept_partial(std::size_t most);
   Tracked& landing() { return landing_; }
 
  private:

@@ -52,6 +52,8 @@ void Requester::start() {
   gap_.reset();
   has_failed_ = false;
   retry_ = Retry();
+  probe_ = TailProbe();
+  is_probe_due_ = false;
   apply_retry_limits();
 }
 
@@ -61,6 +63,7 @@ void Requester::apply_retry_limits() {
 
 bool Requester::next_datagram(queue::Instant now, bool may_begin, OutDatagram& out) {
   if (has_failed_ || retry_.is_waiting_for_receiver()) return false;
+  if (is_probe_due_ && build_probe(out)) return true;
   // A request that cannot be sent stops those behind it; what is before it may still have to be sent again.
   if (local_failure_seq_ && position_.seq >= *local_failure_seq_) return false;
   if (!begin_next(may_begin) || !may_send_packet()) return false;
@@ -129,6 +132,16 @@ bool Requester::build_packet(queue::Instant now, OutDatagram& out) {
   }
   sent(now, next_psn_ - before);
   return true;
+}
+
+// The packet that went out last, once more and asking for an answer. IBTA 9.7.5.1.2: to a duplicate the responder says
+// how far it has come, to one behind a gap what is missing.
+bool Requester::build_probe(OutDatagram& out) {
+  is_probe_due_ = false;
+  if (next_psn_ == acked_psn_) return false;
+  const Outstanding::Position last = outstanding_.find(parts_.send_queue->retired(), next_psn_ - 1);
+  const Wqe& wqe = parts_.send_queue->at(last.seq);
+  return !outbound_.build(last.seq, wqe, last.packet, {Service::Rc, Psn::of(next_psn_ - 1), true}, out);
 }
 
 bool Requester::build_message_packet(const Wqe& wqe, OutDatagram& out) {
@@ -206,6 +219,7 @@ void Requester::sent(queue::Instant now, std::uint64_t packets) {
   position_.packet += packets;
   if (position_.packet == outstanding_.at(position_.seq).packets) position_ = {position_.seq + 1, 0};
   retry_.on_sent(now);
+  if (retry_.limits().timeout_code != 0) probe_.on_sent(now, next_psn_, ack_asked_psn_ == next_psn_);
   NICLESS_DCHECK(acked_psn_ <= next_psn_ && next_psn_ <= sent_psn_ && sent_psn_ <= outstanding_.end_psn());
 }
 

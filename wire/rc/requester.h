@@ -11,6 +11,7 @@
 #include "wire/qp/parts.h"
 #include "wire/rc/outstanding.h"
 #include "wire/rc/retry.h"
+#include "wire/rc/tail_probe.h"
 #include "wire/rc/window.h"
 
 namespace nicless::wire {
@@ -29,7 +30,9 @@ class Requester {
   // The next request packet, if the window, the fences and the RNR wait allow one. may_begin: whether work requests not
   // begun yet may be (false in SQD).
   bool next_datagram(queue::Instant now, bool may_begin, OutDatagram& out);
-  std::optional<queue::Instant> next_deadline() const { return retry_.next_deadline(); }
+  std::optional<queue::Instant> next_deadline() const {
+    return queue::earliest(retry_.next_deadline(), probe_.next_deadline());
+  }
 
   // A work request failed and was completed with its status: the queue pair goes to ERR and flushes the rest.
   bool has_failed() const { return has_failed_; }
@@ -41,6 +44,7 @@ class Requester {
   bool begin_next(bool may_begin);
   bool may_send_packet() const;
   bool build_packet(queue::Instant now, OutDatagram& out);
+  bool build_probe(OutDatagram& out);
   bool build_message_packet(const queue::Wqe& wqe, OutDatagram& out);
   void build_read_request(const queue::Wqe& wqe, OutDatagram& out);
   void build_atomic_request(const queue::Wqe& wqe, OutDatagram& out);
@@ -53,6 +57,7 @@ class Requester {
   Outbound::Numbers numbers(bool wants_ack) const { return {Service::Rc, Psn::of(next_psn_), wants_ack}; }
   bool wants_ack_on_the_way() const;
   void sent(queue::Instant now, std::uint64_t packets);
+  void probe(queue::Instant now);
   std::uint64_t in_flight() const { return next_psn_ > acked_psn_ ? next_psn_ - acked_psn_ : 0; }
 
   // Receiving
@@ -79,6 +84,8 @@ class Requester {
 
   Outstanding outstanding_;
   Retry retry_;
+  TailProbe probe_;
+  bool is_probe_due_ = false;
   Window window_;
 
   // acked_psn_ <= next_psn_ <= sent_psn_ <= outstanding_.end_psn(), all unwrapped

@@ -78,6 +78,7 @@ void Requester::on_rnr(queue::Instant now, std::uint8_t timer, std::uint64_t psn
   }
   rewind(psn);
   retry_.wait_for_receiver(now, timer);
+  probe_.disarm();
 }
 
 void Requester::on_data(queue::Instant now, const PacketView& packet, Family family, std::uint64_t psn) {
@@ -143,6 +144,8 @@ bool Requester::advance_to(queue::Instant now, std::uint64_t psn) {
   window_.on_acknowledged(acked_psn_ - before);
   if (next_psn_ < acked_psn_) rewind(acked_psn_);  // went back further than was needed
   retry_.on_progress(now, acked_psn_ < next_psn_);
+  probe_.on_progress(now, acked_psn_, acked_psn_ < next_psn_ && retry_.limits().timeout_code != 0);
+  is_probe_due_ = false;
   return is_complete;
 }
 
@@ -156,6 +159,7 @@ void Requester::rewind(std::uint64_t psn) {
   NICLESS_DCHECK(acked_psn_ <= psn);
   next_psn_ = psn;
   ack_asked_psn_ = psn;
+  probe_.on_resend();
   position_ = outstanding_.find(parts_.send_queue->retired(), psn);
 }
 
@@ -199,12 +203,25 @@ void Requester::resend_from(std::uint64_t psn) {
 void Requester::on_deadline(queue::Instant now) {
   if (has_failed_) return;
   if (retry_.rnr_wait_is_over(now)) retry_.end_rnr_wait();
-  if (!retry_.has_timed_out(now)) return;
+  if (!retry_.has_timed_out(now)) return probe(now);
   retry_.disarm();
+  probe_.disarm();
   if (acked_psn_ == sent_psn_) return;
   window_.on_timeout();
   gap_.reset();
   if (spend_retry()) resend_from(acked_psn_);
+}
+
+// Silence. A read or an atomic is asked for again, from where its responses stopped; otherwise the last packet is.
+void Requester::probe(queue::Instant now) {
+  if (!probe_.is_due(now)) return;
+  probe_.on_probe(now);
+  if (read_ends_.empty()) {
+    is_probe_due_ = true;
+    return;
+  }
+  window_.on_loss(acked_psn_, sent_psn_);
+  rewind(acked_psn_);
 }
 
 void Requester::fail_local_if_due() {
@@ -225,6 +242,7 @@ void Requester::fail(WcStatus status) {
   has_failed_ = true;
   retry_.disarm();
   retry_.end_rnr_wait();
+  probe_.disarm();
 }
 
 }  // namespace nicless::wire

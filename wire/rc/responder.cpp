@@ -89,7 +89,7 @@ void Responder::on_duplicate(const PacketView& packet, const OpcodeInfo& info, s
 }
 
 void Responder::on_out_of_sequence(std::uint64_t psn) {
-  if (gap_newest_psn_ && psn >= *gap_newest_psn_) {
+  if (gap_newest_psn_ && psn > *gap_newest_psn_) {
     gap_newest_psn_ = psn;
     return;
   }

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// Goal: a requester asks for the end of what it sent after a few measured round trips of silence, later each time, and
+// never before it knows one. Method: a TailProbe alone, its deadline after each call.
+#include "wire/rc/tail_probe.h"
+
+#include <catch2/catch.hpp>
+
+namespace nicless::wire {
+namespace {
+
+using queue::Duration;
+using queue::Instant;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr Instant kStart{std::chrono::seconds(1)};
+
+// A probe that has measured one round trip; everything is answered.
+TailProbe after_round_trip(Duration round_trip) {
+  TailProbe probe;
+  probe.on_sent(kStart, 10, true);
+  probe.on_progress(kStart + round_trip, 10, false);
+  return probe;
+}
+
+TEST_CASE("before a round trip was measured nothing is probed", "[rc][probe]") {
+  TailProbe probe;
+  probe.on_sent(kStart, 10, true);
+  CHECK(!probe.next_deadline());
+}
+
+TEST_CASE("the silence is a few round trips, and two milliseconds at least", "[rc][probe]") {
+  TailProbe near = after_round_trip(microseconds(10));
+  near.on_sent(kStart, 11, true);
+  CHECK(near.next_deadline() == kStart + milliseconds(2));
+  TailProbe far = after_round_trip(milliseconds(10));
+  far.on_sent(kStart, 11, true);
+  CHECK(far.next_deadline() == kStart + milliseconds(40));  // twice, and four times the deviation of half
+}
+
+TEST_CASE("each packet and each answer starts the silence anew, the last answer ends it", "[rc][probe]") {
+  TailProbe probe = after_round_trip(microseconds(10));
+  probe.on_sent(kStart, 11, false);
+  probe.on_sent(kStart + milliseconds(1), 12, false);
+  CHECK(probe.next_deadline() == kStart + milliseconds(3));
+  probe.on_progress(kStart + milliseconds(2), 11, true);
+  CHECK(probe.next_deadline() == kStart + milliseconds(4));
+  probe.on_progress(kStart + milliseconds(2), 12, false);
+  CHECK(!probe.next_deadline());
+}
+
+TEST_CASE("without progress each probe waits twice as long as the one before", "[rc][probe]") {
+  TailProbe probe = after_round_trip(microseconds(10));
+  Instant now = kStart;
+  probe.on_sent(now, 11, true);
+  for (int i = 0; i < 5; ++i) {
+    const Duration silence = milliseconds(2 << i);
+    CHECK(!probe.is_due(now + silence - Duration(1)));
+    now += silence;
+    CHECK(probe.is_due(now));
+    probe.on_probe(now);
+  }
+  probe.on_progress(now, 11, false);
+  probe.on_sent(now, 12, true);
+  CHECK(probe.next_deadline() == now + milliseconds(2));
+}
+
+TEST_CASE("the answer to what was sent twice measures nothing", "[rc][probe]") {
+  TailProbe probe;
+  probe.on_sent(kStart, 10, true);
+  probe.on_resend();
+  probe.on_progress(kStart + milliseconds(50), 10, false);
+  probe.on_sent(kStart, 11, true);
+  CHECK(!probe.next_deadline());
+}
+
+TEST_CASE("a packet that asks for no answer measures nothing", "[rc][probe]") {
+  TailProbe probe;
+  probe.on_sent(kStart, 10, false);
+  probe.on_progress(kStart + milliseconds(50), 10, true);
+  CHECK(!probe.next_deadline());
+}
+
+}  // namespace
+}  // namespace nicless::wire
