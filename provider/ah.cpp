@@ -7,12 +7,14 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "provider/objects.h"
 #include "provider/path.h"
 #include "provider/pd_mr.h"
 #include "wire/io/socket_address.h"
+#include "wire/multicast.h"
 
 namespace nicless::provider {
 namespace {
@@ -51,6 +53,15 @@ Ends ends_of(const ibv_grh& grh) {
   return {wire::gid_of(source), wire::gid_of(destination)};
 }
 
+// Where the datagram was sent to; for one to a multicast group, an address of the same IP version.
+std::optional<unsigned> find_own_index(const Device& device, const Ends& ends) {
+  if (!wire::is_multicast(ends.destination)) return find_gid_index(device, ends.destination);
+  for (const GidEntry& entry : device.gids) {
+    if (entry.gid.is_ipv4() == ends.source.is_ipv4()) return find_gid_index(device, entry.gid);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 queue::DatagramAddress datagram_to(const ibv_ah& verbs, std::uint32_t remote_qpn, std::uint32_t remote_qkey) {
@@ -86,7 +97,7 @@ Result<void> init_ah_from_wc(ibv_context* context, std::uint8_t port_num, const 
     return queue::error(EINVAL, "the completion has no IBV_WC_GRH: it is not of a datagram");
   }
   const Ends ends = ends_of(*grh);
-  const auto index = find_gid_index(device_of(context), ends.destination);
+  const auto index = find_own_index(device_of(context), ends);
   if (!index) {
     return queue::error(
         EINVAL, "the datagram was sent to " + to_string(ends.destination) + ", which is no address of this device");

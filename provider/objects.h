@@ -54,7 +54,7 @@ Result<ibv_qp*> create_qp(ibv_pd* pd, ibv_qp_init_attr* attr);  // writes back t
 Result<ibv_qp*> create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr);
 Result<void> modify_qp(ibv_qp* qp, const ibv_qp_attr* attr, int mask);
 Result<void> query_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init_attr);
-Result<void> destroy_qp(ibv_qp* qp);
+Result<void> destroy_qp(ibv_qp* qp);  // EBUSY while it is attached to a multicast group
 Result<void> post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad_wr);
 Result<void> post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
 
@@ -68,6 +68,10 @@ Result<void> destroy_ah(ibv_ah* ah);
 Result<void> init_ah_from_wc(ibv_context* context, std::uint8_t port_num, const ibv_wc* wc, const ibv_grh* grh,
                              ibv_ah_attr* attr);
 Result<ibv_ah*> create_ah_from_wc(ibv_pd* pd, const ibv_wc* wc, const ibv_grh* grh, std::uint8_t port_num);
+
+// Multicast groups of unreliable datagrams: ibv_attach_mcast(3).
+Result<void> attach_mcast(ibv_qp* qp, const ibv_gid* gid);
+Result<void> detach_mcast(ibv_qp* qp, const ibv_gid* gid);
 
 // Asynchronous events: ibv_get_async_event(3).
 Result<void> wait_async_event(ibv_context* context, ibv_async_event* event);

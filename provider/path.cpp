@@ -5,7 +5,29 @@
 #include <cstring>
 #include <string>
 
+#include "wire/multicast.h"
+
 namespace nicless::provider {
+
+namespace {
+
+// A multicast GID as the IP group that a sender with this address reaches.
+queue::Result<wire::Gid> group_from(const wire::Gid& local, const wire::Gid& remote) {
+  if (local.is_ipv4()) return wire::ipv4_group(remote);
+  const auto group = wire::ipv6_group(remote);
+  if (!group) {
+    return queue::error(EINVAL, to_string(remote) + " is a group of IPv4, and " + to_string(local) +
+                                    " at sgid_index is no IPv4 address; choose another index");
+  }
+  if (to_string(local) == "::1") {
+    return queue::error(EINVAL,
+                        "IPv6 multicast does not leave from ::1, as Linux has no route for it; choose another "
+                        "sgid_index, of IPv4 for this host alone");
+  }
+  return *group;
+}
+
+}  // namespace
 
 queue::Result<wire::Path> path_of(const Device& device, const ibv_ah_attr& attr) {
   if (attr.is_global == 0) {
@@ -23,6 +45,11 @@ queue::Result<wire::Path> path_of(const Device& device, const ibv_ah_attr& attr)
   wire::Path path;
   path.local = local->gid;
   std::memcpy(path.remote.bytes.data(), attr.grh.dgid.raw, path.remote.bytes.size());
+  if (wire::is_multicast(path.remote)) {
+    auto group = group_from(path.local, path.remote);
+    if (!group) return group.error();
+    path.remote = *group;
+  }
   if (path.local.is_ipv4() != path.remote.is_ipv4()) {
     return queue::error(EINVAL, "the GIDs are of different IP versions: " + to_string(path.local) + " here, " +
                                     to_string(path.remote) + " there; choose another GID index on one side");

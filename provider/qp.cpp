@@ -110,6 +110,13 @@ std::unique_ptr<wire::ProgramQueuePair> make_transport(ibv_qp_type type, const w
   return std::make_unique<wire::RcQueuePair>(parts);
 }
 
+Result<void> check_no_attachment(Qp& qp) {
+  queue::MutexLock lock(qp.seat.port->mutex);
+  if (qp.attachments.empty()) return {};
+  return queue::error(EBUSY, "the queue pair is attached to the multicast group " +
+                                 to_string(qp.attachments.front().gid) + "; ibv_detach_mcast comes first");
+}
+
 Result<void> modify(Qp& qp, const ibv_qp_attr& attr, std::uint32_t mask) {
   const auto wanted = attributes_of(device_of(qp.verbs.qp_base.context), attr, mask);
   if (!wanted) return wanted.error();
@@ -198,8 +205,9 @@ Result<ibv_qp*> create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
   if ((attr->comp_mask & ~kKnown) != 0) {
     return queue::error(EOPNOTSUPP, "of comp_mask, only PD, CREATE_FLAGS and SEND_OPS_FLAGS are supported");
   }
-  if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attr->create_flags != 0) {
-    return queue::error(EOPNOTSUPP, "none of create_flags is supported");
+  const std::uint32_t flags = (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 ? attr->create_flags : 0;
+  if ((flags & ~std::uint32_t{IBV_QP_CREATE_BLOCK_SELF_MCAST_LB}) != 0) {
+    return queue::error(EOPNOTSUPP, "of create_flags, only IBV_QP_CREATE_BLOCK_SELF_MCAST_LB is supported");
   }
   const bool has_send_ops = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
   if (has_send_ops) {
@@ -210,6 +218,7 @@ Result<ibv_qp*> create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
   auto qp = create_qp(attr->pd, &plain);
   if (!qp) return qp;
   attr->cap = plain.cap;
+  qp_of(*qp).hears_itself = flags == 0;
   if (has_send_ops) install_builder(qp_of(*qp));
   return qp;
 }
@@ -236,6 +245,7 @@ Result<void> query_qp(ibv_qp* verbs, ibv_qp_attr* attr, int, ibv_qp_init_attr* i
 Result<void> destroy_qp(ibv_qp* verbs) {
   Qp& qp = qp_of(verbs);
   if (auto alive = qp.context.check_alive(); !alive) return alive;
+  if (auto free = check_no_attachment(qp); !free) return free;
   qp.context->runtime.log_reasons(qp.seat.qpn);
   qp.context->runtime.leave_seat(qp.seat, [&] {
     qp.send_cq->queue.purge(qp.seat.qpn);

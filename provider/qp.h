@@ -5,6 +5,7 @@
 #include <infiniband/verbs.h>
 
 #include <memory>
+#include <vector>
 
 #include "provider/cq.h"
 #include "provider/event_gate.h"
@@ -19,6 +20,12 @@
 namespace nicless::provider {
 
 class WrBuilder;
+
+// A multicast GID that a queue pair is attached to, and the IP groups it is in for that (multicast.cpp).
+struct MulticastAttachment {
+  wire::Gid gid;
+  std::vector<wire::Gid> groups;
+};
 
 struct Qp {
   Qp(Pd& the_pd, const ibv_qp_init_attr& attr, Seat the_seat);
@@ -41,7 +48,9 @@ struct Qp {
   const std::unique_ptr<queue::ReceiveQueue> receive_queue;     // none with an SRQ
   const std::unique_ptr<queue::ReceiveSource> denied_receives;  // before either of them, with --rnr
   const std::unique_ptr<wire::ProgramQueuePair> transport;
-  ibv_qp_attr attr{};  // as last set, for what the transport does not keep
+  std::vector<MulticastAttachment> attachments;
+  bool hears_itself = true;  // IBV_QP_CREATE_BLOCK_SELF_MCAST_LB is not set
+  ibv_qp_attr attr{};        // as last set, for what the transport does not keep
 
   std::unique_ptr<WrBuilder> builder;  // behind the ibv_wr_* functions, where the program asked for them
 };

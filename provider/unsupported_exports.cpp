@@ -53,12 +53,6 @@ int ibv_set_ece(ibv_qp*, ibv_ece*) {
 int ibv_query_ece(ibv_qp*, ibv_ece*) {
   return refusal<int>("ibv_query_ece");
 }
-int ibv_attach_mcast(ibv_qp*, const ibv_gid*, uint16_t) {
-  return refusal<int>("ibv_attach_mcast");
-}
-int ibv_detach_mcast(ibv_qp*, const ibv_gid*, uint16_t) {
-  return refusal<int>("ibv_detach_mcast");
-}
 int ibv_resolve_eth_l2_from_gid(ibv_context*, ibv_ah_attr*, uint8_t[ETHERNET_LL_SIZE], uint16_t*) {
   return refusal<int>("ibv_resolve_eth_l2_from_gid");
 }

@@ -214,6 +214,12 @@ int ibv_destroy_qp(ibv_qp* qp) {
 int ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, uint32_t) {
   return 0;
 }
+int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t) {
+  return errno_itself("ibv_attach_mcast", [&] { return attach_mcast(qp, gid); });
+}
+int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t) {
+  return errno_itself("ibv_detach_mcast", [&] { return detach_mcast(qp, gid); });
+}
 ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
   return null_and_errno("ibv_create_ah", [&] { return create_ah(pd, attr); });
 }

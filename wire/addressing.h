@@ -13,6 +13,7 @@ namespace nicless::wire {
 
 inline constexpr std::uint16_t kRoceUdpPort = 4791;
 inline constexpr queue::Qpn kGsiQpn{1};
+inline constexpr queue::Qpn kMulticastQpn{0xffffff};  // all queue pairs that are attached to the group; IBTA 10.5.1
 
 // The numbers of the queue pairs behind one UDP port, and the UDP port behind a peer's number. A value that the engine
 // of a port holds; queue pairs know addresses only.
@@ -40,7 +41,7 @@ class Addressing {
   }
   // Where packets for a queue pair of another process go.
   constexpr std::uint16_t udp_port_of(queue::Qpn qpn) const {
-    return is_strict_ ? kRoceUdpPort : static_cast<std::uint16_t>(qpn.value() >> 8);
+    return is_strict_ || qpn == kMulticastQpn ? kRoceUdpPort : static_cast<std::uint16_t>(qpn.value() >> 8);
   }
 
   // Where answers to management datagrams go, whichever port those came from; nothing: to that one.

@@ -22,7 +22,9 @@ Engine::~Engine() = default;
 
 queue::Result<queue::Qpn> Engine::reserve_qpn() {
   auto index = static_cast<std::uint32_t>(slots_.size());
-  if (index < addressing_.queue_pairs_per_port()) {
+  const bool is_begun =
+      index < addressing_.queue_pairs_per_port() && addressing_.qpn(udp_port_, index) != kMulticastQpn;
+  if (is_begun) {
     slots_.emplace_back();
   } else if (!freed_.empty()) {
     index = freed_.front();
@@ -61,6 +63,7 @@ void Engine::on_datagram(queue::Instant now, const InDatagram& datagram) {
     return;
   }
   if (bth.dest_qp == kGsiQpn) return gsi_.on_packet(decoded.packet, from_where_to_answer(datagram));
+  if (bth.dest_qp == kMulticastQpn) return on_multicast(now, decoded.packet, datagram);
   Slot* slot = find(bth.dest_qp);
   if (slot == nullptr) {
     ++counters_.unknown_qpn;
@@ -68,6 +71,15 @@ void Engine::on_datagram(queue::Instant now, const InDatagram& datagram) {
   }
   slot->queue_pair->on_packet(now, decoded.packet, datagram);
   mark_ready(index_of(*slot));
+}
+
+void Engine::on_multicast(queue::Instant now, const PacketView& packet, const InDatagram& datagram) {
+  const Gid& group = datagram.to.address;
+  if (!multicast_.has(group)) ++counters_.unknown_qpn;
+  multicast_.for_each(group, packet.headers.deth.src_qp, datagram.from.address, [&](queue::Qpn qpn) {
+    Slot* slot = find(qpn);
+    if (slot != nullptr) slot->queue_pair->on_packet(now, packet, datagram);
+  });
 }
 
 void Engine::on_post(queue::Instant now, queue::Qpn qpn) {

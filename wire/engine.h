@@ -16,6 +16,7 @@
 #include "queue/result.h"
 #include "queue/types.h"
 #include "wire/addressing.h"
+#include "wire/multicast.h"
 #include "wire/packet/datagram.h"
 #include "wire/queue_pair.h"
 #include "wire/ud/gsi.h"
@@ -57,6 +58,9 @@ class Engine {
   std::size_t reserved_qpns() const { return slots_.size() - freed_.size(); }
 
   Gsi& gsi() { return gsi_; }
+  // Packets to the multicast QPN reach those queue pairs that are in the group of their destination address. Whoever
+  // removes a queue pair takes it out of its groups before.
+  MulticastTable& multicast() { return multicast_; }
 
   void on_datagram(queue::Instant now, const InDatagram& datagram);
   void on_post(queue::Instant now, queue::Qpn qpn);  // also after modify_qp: something may be due
@@ -79,6 +83,7 @@ class Engine {
   std::uint32_t reserved_index(queue::Qpn qpn) const;
   Slot* find(queue::Qpn qpn);  // null: no queue pair there
   std::uint32_t index_of(const Slot& slot) const { return static_cast<std::uint32_t>(&slot - slots_.data()); }
+  void on_multicast(queue::Instant now, const PacketView& packet, const InDatagram& datagram);
   bool next_of_ready(queue::Instant now, OutDatagram& out);
   void mark_ready(std::uint32_t index);
   void count(DecodeError error);
@@ -92,6 +97,7 @@ class Engine {
   std::uint32_t burst_ = 0;          // datagrams in a row from the front of ready_
   std::vector<std::uint32_t> sent_;  // gave out datagrams since the last on_sent()
   Gsi gsi_;
+  MulticastTable multicast_;
   EngineCounters counters_;
 };
 

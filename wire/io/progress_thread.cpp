@@ -84,18 +84,38 @@ queue::Result<void> ProgressThread::watch(const std::shared_ptr<UdpPort>& port) 
   if (const int added = control(watch_fd_, EPOLL_CTL_ADD, fd, next_id_); added < 0) {
     return queue::error(-added, "the socket cannot be watched");
   }
-  entries_.push_back({port, fd, next_id_++, true});
+  entries_.push_back({port, fd, next_id_++, true, true});
   port->set_watched(true);
   return {};
 }
 
 void ProgressThread::unwatch(const UdpPort& port) {
   queue::MutexLock lock(mutex_);
-  const auto entry =
-      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.port.get() == &port; });
-  if (entry == entries_.end()) return;
-  set_watched(*entry, false);
-  entries_.erase(entry);
+  for (Entry& entry : entries_) {
+    if (entry.port.get() == &port) set_watched(entry, false);
+  }
+  std::erase_if(entries_, [&](const Entry& entry) { return entry.port.get() == &port; });
+}
+
+queue::Result<void> ProgressThread::watch_also(const std::shared_ptr<UdpPort>& port, int fd) {
+  queue::MutexLock lock(mutex_);
+  // A poller that has the port has this descriptor, too.
+  const bool is_watched = port->is_watched();
+  if (is_watched) {
+    if (const int added = control(watch_fd_, EPOLL_CTL_ADD, fd, next_id_); added < 0) {
+      return queue::error(-added, "the socket cannot be watched");
+    }
+  }
+  entries_.push_back({port, fd, next_id_++, is_watched, false});
+  return {};
+}
+
+void ProgressThread::unwatch(int fd) {
+  queue::MutexLock lock(mutex_);
+  for (Entry& entry : entries_) {
+    if (entry.fd == fd && entry.is_watched) control(watch_fd_, EPOLL_CTL_DEL, fd, entry.id);
+  }
+  std::erase_if(entries_, [&](const Entry& entry) { return entry.fd == fd; });
 }
 
 void ProgressThread::take_back(UdpPort& port) {
@@ -230,7 +250,9 @@ std::vector<std::shared_ptr<UdpPort>> ProgressThread::ports() {
   queue::MutexLock lock(mutex_);
   std::vector<std::shared_ptr<UdpPort>> ports;
   ports.reserve(entries_.size());
-  for (const Entry& entry : entries_) ports.push_back(entry.port);
+  for (const Entry& entry : entries_) {
+    if (entry.is_main) ports.push_back(entry.port);
+  }
   return ports;
 }
 

@@ -46,8 +46,11 @@ class ProgressThread {
 
   // From here on the thread serves this port. ENOMEM, ENOSPC as epoll_ctl(2).
   queue::Result<void> watch(const std::shared_ptr<UdpPort>& port) EXCLUDES(mutex_);
-  // The socket may be closed once this has returned.
+  // One more descriptor that wakes the thread for this port, which it serves already.
+  queue::Result<void> watch_also(const std::shared_ptr<UdpPort>& port, int fd) EXCLUDES(mutex_);
+  // The sockets may be closed once this has returned.
   void unwatch(const UdpPort& port) EXCLUDES(mutex_);
+  void unwatch(int fd) EXCLUDES(mutex_);
   // The program will wait instead of polling: the thread takes the port back now. Cheap if it has it.
   void take_back(UdpPort& port) EXCLUDES(mutex_);
 
@@ -68,6 +71,7 @@ class ProgressThread {
     int fd = -1;
     std::uint64_t id = 0;
     bool is_watched = false;  // in the epoll set; else a poller has it
+    bool is_main = true;      // else one of watch_also()
   };
 
   struct Reactor;  // what of Asio it uses, whose headers are long: only its own file reads them

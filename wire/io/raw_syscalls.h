@@ -31,6 +31,10 @@ inline int bind(int fd, const sockaddr* address, socklen_t bytes) {
 inline int setsockopt(int fd, int level, int name, int value) {
   return static_cast<int>(call(SYS_setsockopt, fd, level, name, &value, sizeof value));
 }
+template <typename T>
+int setsockopt(int fd, int level, int name, const T& value) {
+  return static_cast<int>(call(SYS_setsockopt, fd, level, name, &value, sizeof value));
+}
 inline int getsockname(int fd, sockaddr* address, socklen_t* bytes) {
   return static_cast<int>(call(SYS_getsockname, fd, address, bytes));
 }

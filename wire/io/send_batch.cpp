@@ -11,6 +11,7 @@
 
 #include "wire/io/control_message.h"
 #include "wire/io/raw_syscalls.h"
+#include "wire/multicast.h"
 #include "wire/packet/icrc.h"
 
 #ifndef UDP_SEGMENT
@@ -46,7 +47,9 @@ bool is_pending_error(int errno_value) {
 ControlWriter address(const OutDatagram& datagram, int family, SocketAddress& name, std::span<char> control_bytes,
                       msghdr& message) {
   constexpr IpOptions kDefault;
-  const unsigned interface = is_link_local(datagram.to.address) ? interface_of(datagram.from.address) : 0;
+  // Where routes do not say it: the interface of the address that it is sent from.
+  const bool is_of_interface = is_link_local(datagram.to.address) || is_multicast(datagram.to.address);
+  const unsigned interface = is_of_interface ? interface_of(datagram.from.address) : 0;
   message.msg_name = &name;
   message.msg_namelen = to_socket_address(datagram.to, family, interface, name);
   message.msg_control = control_bytes.data();
@@ -56,6 +59,7 @@ ControlWriter address(const OutDatagram& datagram, int family, SocketAddress& na
     if (is_ipv4) {
       in_pktinfo info{};
       info.ipi_spec_dst = ipv4_of(datagram.from.address);
+      info.ipi_ifindex = static_cast<int>(interface);
       control.append(IPPROTO_IP, IP_PKTINFO, info);
     } else {
       in6_pktinfo info{};

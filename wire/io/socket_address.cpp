@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t kMappedPrefixBytes = 12;
 
-// Link-local addresses of this host. They change rarely, so what was found stays.
-class LinkLocalTable {
+// Addresses of this host and their interfaces. They change rarely, so what was found stays.
+class InterfaceTable {
  public:
   unsigned find(const Gid& gid) EXCLUDES(mutex_) {
     queue::MutexLock lock(mutex_);
@@ -35,11 +35,12 @@ class LinkLocalTable {
     ifaddrs* list = nullptr;
     if (getifaddrs(&list) != 0) return;
     for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-      if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET6) continue;
+      if (entry->ifa_addr == nullptr) continue;
+      const auto family = entry->ifa_addr->sa_family;
+      if (family != AF_INET && family != AF_INET6) continue;
       SocketAddress address{};
-      std::memcpy(&address.v6, entry->ifa_addr, sizeof address.v6);
-      const Gid gid = gid_of(address.v6.sin6_addr);
-      if (is_link_local(gid)) interfaces_[gid] = address.v6.sin6_scope_id;
+      std::memcpy(&address, entry->ifa_addr, family == AF_INET ? sizeof address.v4 : sizeof address.v6);
+      interfaces_[endpoint_of(address).address] = if_nametoindex(entry->ifa_name);
     }
     freeifaddrs(list);
   }
@@ -49,12 +50,12 @@ class LinkLocalTable {
 };
 
 // For the life of the process: ports outlive static objects.
-std::atomic<LinkLocalTable*> known_table{nullptr};
+std::atomic<InterfaceTable*> known_table{nullptr};
 
-LinkLocalTable& link_local_table() {
-  if (LinkLocalTable* made = known_table.load()) return *made;
-  auto made = std::make_unique<LinkLocalTable>();
-  LinkLocalTable* first = nullptr;
+InterfaceTable& interface_table() {
+  if (InterfaceTable* made = known_table.load()) return *made;
+  auto made = std::make_unique<InterfaceTable>();
+  InterfaceTable* first = nullptr;
   if (known_table.compare_exchange_strong(first, made.get())) return *made.release();
   return *first;  // another thread was faster
 }
@@ -116,8 +117,8 @@ bool is_unspecified(const Gid& gid) {
   return std::all_of(tail, gid.bytes.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
-unsigned interface_of(const Gid& link_local) {
-  return link_local_table().find(link_local);
+unsigned interface_of(const Gid& local) {
+  return interface_table().find(local);
 }
 
 void forget_interfaces() {

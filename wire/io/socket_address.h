@@ -22,16 +22,16 @@ in6_addr ipv6_of(const Gid& gid);
 
 Endpoint endpoint_of(const SocketAddress& address);
 
-// Writes `endpoint` as a socket of `family` wants it; returns its length in bytes. `interface` is needed by link-local
-// IPv6 addresses only.
+// Writes `endpoint` as a socket of `family` wants it; returns its length in bytes. `interface` is needed by IPv6
+// addresses of a link only, multicast groups included.
 socklen_t to_socket_address(const Endpoint& endpoint, int family, unsigned interface, SocketAddress& out);
 
 bool is_link_local(const Gid& gid);   // fe80::/10
 bool is_unspecified(const Gid& gid);  // :: or 0.0.0.0
 
-// The index of the interface that has this link-local address; 0 when none has. Reads the kernel's list anew when the
-// address is not known yet.
-unsigned interface_of(const Gid& link_local);
+// The index of the interface that has this address; 0 when none has. Reads the kernel's list anew when the address is
+// not known yet.
+unsigned interface_of(const Gid& local);
 // In a forked child: another thread of the parent's may have been at the table that interface_of() keeps.
 // Async-signal-safe.
 void forget_interfaces();

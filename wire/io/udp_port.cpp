@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "wire/io/udp_port.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "wire/io/clock.h"
@@ -53,8 +54,13 @@ std::vector<Endpoint> UdpPort::take_unreachable() {
   return std::exchange(unreachable_, {});
 }
 
+queue::Result<std::vector<int>> UdpPort::join(const Gid& group, std::span<const unsigned> interfaces) {
+  return groups_.join(group, interfaces, socket_);
+}
+
 void UdpPort::close() {
   flush_faults();
+  groups_.close();
   socket_.close();
   next_deadline_.store(kNever);
 }
@@ -82,8 +88,16 @@ void UdpPort::on_socket_error() {
 
 // Returns how many messages came, or a negative errno.
 int UdpPort::receive(queue::Instant now, TurnReport& report) {
-  const int messages = in_.receive(socket_);
+  int messages = receive_from(socket_, now, report);
   if (messages < 0) drain_error_queue(socket_, unreachable_);
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    messages = std::max(messages, receive_from(groups_.socket(i), now, report));
+  }
+  return messages;
+}
+
+int UdpPort::receive_from(const UdpSocket& socket, queue::Instant now, TurnReport& report) {
+  const int messages = in_.receive(socket);
   InDatagram datagram;
   while (in_.next(datagram)) {
     ++report.received;

@@ -10,6 +10,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "queue/mutex.h"
@@ -17,6 +18,7 @@
 #include "queue/types.h"
 #include "wire/engine.h"
 #include "wire/io/faults.h"
+#include "wire/io/group_sockets.h"
 #include "wire/io/receive_batch.h"
 #include "wire/io/send_batch.h"
 #include "wire/io/trace.h"
@@ -53,6 +55,12 @@ class UdpPort {
   TurnReport turn(queue::Instant now) REQUIRES(mutex);
   // The same without receiving: after posts and state changes.
   TurnReport send(queue::Instant now) REQUIRES(mutex);
+  // IP multicast groups that the engine's queue pairs are in (wire/multicast.h). join: the descriptors that whoever
+  // waits for this port waits for as well; leave: they are closed, so nobody may wait for them any more.
+  queue::Result<std::vector<int>> join(const Gid& group, std::span<const unsigned> interfaces) REQUIRES(mutex);
+  std::vector<int> group_descriptors(const Gid& group) const REQUIRES(mutex) { return groups_.descriptors(group); }
+  void leave(const Gid& group) REQUIRES(mutex) { groups_.leave(group); }
+
   // Destinations that ICMP says have no such port, since the last call.
   std::vector<Endpoint> take_unreachable() REQUIRES(mutex);
   // Frees the UDP port number at once; what faults hold back leaves before. Turns do nothing from then on. Stop
@@ -89,6 +97,7 @@ class UdpPort {
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
   int receive(queue::Instant now, TurnReport& report) REQUIRES(mutex);
+  int receive_from(const UdpSocket& socket, queue::Instant now, TurnReport& report) REQUIRES(mutex);
   void meet_deadline(queue::Instant now, bool may_have_more) REQUIRES(mutex);
   void send_due(queue::Instant now) REQUIRES(mutex);
   void fill(queue::Instant now) REQUIRES(mutex);
@@ -99,6 +108,7 @@ class UdpPort {
   const std::uint16_t udp_port_;
   Trace* const trace_;
   UdpSocket socket_ GUARDED_BY(mutex);
+  GroupSockets groups_ GUARDED_BY(mutex);
   Engine engine_ GUARDED_BY(mutex);
   SendBatch out_ GUARDED_BY(mutex);
   const std::unique_ptr<Faults> faults_;  // what it points at is guarded, too

@@ -53,6 +53,7 @@ void set_ipv4_options(int fd) {
   raw::setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
   raw::setsockopt(fd, IPPROTO_IP, IP_RECVERR, 1);
   raw::setsockopt(fd, IPPROTO_IP, IP_TTL, kDefaultHopLimit);
+  raw::setsockopt(fd, IPPROTO_IP, IP_MULTICAST_TTL, kDefaultHopLimit);
 }
 
 void set_ipv6_options(int fd) {
@@ -61,6 +62,7 @@ void set_ipv6_options(int fd) {
   raw::setsockopt(fd, IPPROTO_IPV6, IPV6_DONTFRAG, 1);
   raw::setsockopt(fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
   raw::setsockopt(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, kDefaultHopLimit);
+  raw::setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, kDefaultHopLimit);
   raw::setsockopt(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);  // hardware sends RoCE v2 without UDP checksum
 }
 
