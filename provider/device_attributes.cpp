@@ -20,6 +20,7 @@ constexpr int kSrqMax = 65536;
 constexpr int kMrMax = 1 << 20;
 constexpr int kPdMax = 65536;
 constexpr int kAhMax = 1 << 20;
+constexpr int kMulticastGroupsMax = 1024;  // each costs a descriptor
 constexpr int kReadsInFlightMax = 16;  // max_rd_atomic and max_dest_rd_atomic of one queue pair
 // Vendor and part that no table of known hardware holds, so that no program takes us for a NIC with its quirks.
 constexpr std::uint32_t kVendorId = 0x6e6c;
@@ -82,6 +83,9 @@ void query_device(const Device& device, ibv_device_attr* attr) {
   attr->max_res_rd_atom = kReadsInFlightMax * kQpMax;
   attr->atomic_cap = IBV_ATOMIC_HCA;
   attr->max_ah = kAhMax;
+  attr->max_mcast_grp = kMulticastGroupsMax;
+  attr->max_mcast_qp_attach = kQpMax;
+  attr->max_total_mcast_qp_attach = kMulticastGroupsMax * kQpMax;
   attr->max_srq = kSrqMax;
   attr->max_srq_wr = static_cast<int>(queue::kQueueDepthMax);
   attr->max_srq_sge = static_cast<int>(queue::kSgeMax);
