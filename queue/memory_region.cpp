@@ -11,6 +11,7 @@
 #include <string>
 
 #include "queue/check.h"
+#include "queue/guarded_copy.h"
 
 namespace nicless::queue {
 namespace {
@@ -120,6 +121,8 @@ const char* describe(AccessFault fault) {
       return "covers a region that does not hold the whole range";
     case AccessFault::NoPermission:
       return "was registered without the access right that this needs";
+    case AccessFault::Unmapped:
+      return "is registered, but the program has unmapped or protected the memory since";
   }
   return "cannot be used";
 }
@@ -134,6 +137,7 @@ Result<MemoryKeys> MrTable::add(PdId pd, std::byte* host, std::uint64_t iova, st
                              (writable ? " is mapped and writable" : " is mapped and readable"));
   }
 
+  arm_memory_guard();
   MutexLock lock(mutex_);
   const LKey lkey{unused_key()};
   Region& region = regions_[lkey];

@@ -30,7 +30,7 @@ inline constexpr std::uint32_t kAccessOnDemand = 64;
 inline constexpr std::uint32_t kAccessHugeTlb = 128;           // a hint, together with OnDemand only
 inline constexpr std::uint32_t kAccessOptional = 0x3ff0'0000;  // IBV_ACCESS_OPTIONAL_RANGE: hints that may be ignored
 
-enum class AccessFault : std::uint8_t { UnknownKey, WrongKind, WrongPd, OutOfBounds, NoPermission };
+enum class AccessFault : std::uint8_t { UnknownKey, WrongKind, WrongPd, OutOfBounds, NoPermission, Unmapped };
 // What to say after the key: "is not registered" in "lkey 0x1234 is not registered".
 const char* describe(AccessFault fault);
 
@@ -55,7 +55,7 @@ class MrTable {
   // ibv_reg_mr_iova or a zero-based region says otherwise). EINVAL: remote write or atomic without local write, unknown
   // access bits, a range that touches no page (length 0 at the start of one, so also at null; elsewhere the kernel
   // takes length 0), a range that wraps. EFAULT: not all of it is mapped with the access asked; a region on demand may
-  // be mapped later.
+  // be mapped later. The first call arms the guard of guarded_copy.h: nothing keeps the memory from being unmapped.
   Result<MemoryKeys> add(PdId pd, std::byte* host, std::uint64_t iova, std::uint64_t length, std::uint32_t access)
       EXCLUDES(mutex_);
   bool remove(LKey lkey) EXCLUDES(mutex_);

@@ -2,42 +2,11 @@
 #include "queue/scatter_gather.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "queue/check.h"
+#include "queue/guarded_copy.h"
 
 namespace nicless::queue {
-namespace {
-
-template <typename Word>
-void store_word(std::byte* to, const std::byte* from) {
-  using Aliased [[gnu::may_alias]] = Word;
-  Word value;
-  std::memcpy(&value, from, sizeof(value));
-  __atomic_store_n(reinterpret_cast<Aliased*>(to), value, __ATOMIC_RELEASE);
-}
-
-}  // namespace
-
-void copy_last_byte_last(std::byte* to, std::span<const std::byte> bytes) {
-  const std::size_t length = bytes.size();
-  if (length == 0) return;
-  const auto end = reinterpret_cast<std::uintptr_t>(to) + length;
-  std::size_t word = 8;
-  while (word > 1 && (word > length || end % word != 0)) word /= 2;
-  const std::size_t before = length - word;
-  std::memcpy(to, bytes.data(), before);
-  switch (word) {
-    case 8:
-      return store_word<std::uint64_t>(to + before, bytes.data() + before);
-    case 4:
-      return store_word<std::uint32_t>(to + before, bytes.data() + before);
-    case 2:
-      return store_word<std::uint16_t>(to + before, bytes.data() + before);
-    default:
-      return store_word<std::uint8_t>(to + before, bytes.data() + before);
-  }
-}
 
 std::optional<SgFault> SgCursor::resolve(const MrTable& table, PdId pd, std::span<const Sge> sges,
                                          std::uint32_t access) {
@@ -69,35 +38,42 @@ std::optional<SgFault> SgCursor::refresh(const MrTable& table) {
   return resolve(table, pd_, sges_, access_);
 }
 
-void SgCursor::scatter(std::uint64_t offset, std::span<const std::byte> bytes) const {
+std::optional<SgFault> SgCursor::scatter(std::uint64_t offset, std::span<const std::byte> bytes) const {
   NICLESS_CHECK(offset <= usable_length_ && bytes.size() <= usable_length_ - offset);
-  for (std::size_t i = 0; i < sges_.size() && !bytes.empty(); ++i) {
+  for (std::uint32_t i = 0; i < sges_.size() && !bytes.empty(); ++i) {
     if (offset >= sges_[i].length) {
       offset -= sges_[i].length;
       continue;
     }
     const std::size_t here = std::min<std::size_t>(bytes.size(), sges_[i].length - offset);
-    copy_last_byte_last(pointers_[i] + offset, bytes.first(here));
+    if (!copy_to(pointers_[i] + offset, bytes.first(here))) return lost(i);
     bytes = bytes.subspan(here);
     offset = 0;
   }
+  return std::nullopt;
 }
 
-std::size_t SgCursor::gather(std::uint64_t offset, std::uint64_t length,
-                             std::span<std::span<const std::byte>> out) const {
+SgCursor::Gathered SgCursor::gather(std::uint64_t offset, std::uint64_t length,
+                                    std::span<std::span<const std::byte>> out) const {
   NICLESS_CHECK(offset <= usable_length_ && length <= usable_length_ - offset);
-  std::size_t used = 0;
-  for (std::size_t i = 0; i < sges_.size() && length > 0; ++i) {
+  Gathered gathered;
+  for (std::uint32_t i = 0; i < sges_.size() && length > 0; ++i) {
     if (offset >= sges_[i].length) {
       offset -= sges_[i].length;
       continue;
     }
     const std::uint64_t here = std::min<std::uint64_t>(length, sges_[i].length - offset);
-    out[used++] = {pointers_[i] + offset, static_cast<std::size_t>(here)};
+    const std::span<const std::byte> part{pointers_[i] + offset, static_cast<std::size_t>(here)};
+    if (!is_readable(part)) return {gathered.spans, lost(i)};
+    out[gathered.spans++] = part;
     length -= here;
     offset = 0;
   }
-  return used;
+  return gathered;
+}
+
+SgFault SgCursor::lost(std::uint32_t index) const {
+  return {.index = index, .sge = sges_[index], .fault = AccessFault::Unmapped};
 }
 
 }  // namespace nicless::queue

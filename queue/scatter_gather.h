@@ -37,14 +37,20 @@ class SgCursor {
   const std::optional<SgFault>& fault() const { return fault_; }
 
   // Copies `bytes` to [offset, offset + bytes.size()) of the list, first byte first and the last byte last.
-  // offset + bytes.size() <= usable_length().
-  void scatter(std::uint64_t offset, std::span<const std::byte> bytes) const;
+  // offset + bytes.size() <= usable_length(). A fault if the program has taken the memory away.
+  std::optional<SgFault> scatter(std::uint64_t offset, std::span<const std::byte> bytes) const;
 
-  // Appends the spans that make up [offset, offset + length) to `out`, from out[0] on; returns how many were used. At
-  // most as many as the list has entries, so `out` must hold kSgeMax.
-  std::size_t gather(std::uint64_t offset, std::uint64_t length, std::span<std::span<const std::byte>> out) const;
+  struct Gathered {
+    std::size_t spans = 0;
+    std::optional<SgFault> fault;  // the program has taken the memory away
+  };
+  // Puts the spans that make up [offset, offset + length) into `out`, from out[0] on; says how many there are. At most
+  // as many as the list has entries, so `out` must hold kSgeMax.
+  Gathered gather(std::uint64_t offset, std::uint64_t length, std::span<std::span<const std::byte>> out) const;
 
  private:
+  SgFault lost(std::uint32_t index) const;
+
   std::span<const Sge> sges_;
   PdId pd_{};
   std::uint32_t access_ = 0;
@@ -54,9 +60,5 @@ class SgCursor {
   std::optional<SgFault> fault_;
   std::array<std::byte*, kSgeMax> pointers_{};
 };
-
-// memcpy, but the word that ends with the last byte is stored last and in one piece: programs wait for a message by
-// polling its end.
-void copy_last_byte_last(std::byte* to, std::span<const std::byte> bytes);
 
 }  // namespace nicless::queue

@@ -2,6 +2,8 @@
 // Goal: unreliable datagrams arrive behind their 40 bytes of GRH, and can be answered from what the completion says:
 // ibv_create_ah(3), ibv_create_ah_from_wc(3); and unreliable connections carry messages as reliable ones do.
 // Method: two queue pairs of this process, over each address of the device.
+#include <sys/mman.h>
+
 #include <catch2/catch.hpp>
 #include <cerrno>
 
@@ -50,6 +52,40 @@ TEST_CASE("a datagram without an address handle is refused", "[datagram]") {
   Qp qp(device, datagram_attr(cq));
   start_datagrams(qp);
   CHECK(post_datagram(qp, nullptr, 1, memory.sge(0, 8)) == EINVAL);
+}
+
+TEST_CASE("a datagram for memory that was unmapped fails the receive, one from there fails the send", "[datagram]") {
+  constexpr std::size_t kPage = 4096;
+  Device device;
+  Cq cq(device);
+  Qp qp(device, datagram_attr(cq));
+  start(qp);
+  ibv_ah_attr attr{};
+  REQUIRE(ibv_query_gid(device.context, 1, 0, &attr.grh.dgid) == 0);
+  attr.is_global = 1;
+  attr.port_num = 1;
+  ibv_ah* const to_itself = ibv_create_ah(device.pd, &attr);
+  Memory memory(device, kPage);
+  void* const page = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const int access = IBV_ACCESS_LOCAL_WRITE;
+  ibv_mr* const mr = ibv_reg_mr(device.pd, page, kPage, access);
+  REQUIRE(mr != nullptr);
+  munmap(page, kPage);
+  const ibv_sge gone{reinterpret_cast<std::uintptr_t>(page), kPage, mr->lkey};
+
+  REQUIRE(qp.post_recv(1, {gone}) == 0);
+  REQUIRE(post_datagram(qp, to_itself, qp.qp->qp_num, memory.sge(0, 8)) == 0);
+  CHECK(cq.take().status == IBV_WC_SUCCESS);
+  const ibv_wc received = cq.take();
+  CHECK(received.wr_id == 1);
+  CHECK(received.status == IBV_WC_LOC_PROT_ERR);
+
+  Qp sender(device, datagram_attr(cq));
+  start(sender);
+  REQUIRE(post_datagram(sender, to_itself, qp.qp->qp_num, {gone.addr, 8, gone.lkey}) == 0);
+  CHECK(cq.take().status == IBV_WC_LOC_PROT_ERR);
+  CHECK(ibv_dereg_mr(mr) == 0);
+  CHECK(ibv_destroy_ah(to_itself) == 0);
 }
 
 TEST_CASE("an unreliable connection carries a message of several packets", "[uc]") {

@@ -60,7 +60,7 @@ TEST_CASE("scattering at any offset changes those bytes of the list and no other
     for (std::size_t length = 0; length <= 88 - offset; ++length) {
       const std::vector<std::byte> message = random_bytes(length, rng);
       for (std::size_t i = 0; i < length; ++i) expected[buffer.places[offset + i]] = message[i];
-      cursor.scatter(offset, message);
+      REQUIRE_FALSE(cursor.scatter(offset, message));
       REQUIRE(buffer.bytes == expected);
     }
   }
@@ -80,7 +80,8 @@ TEST_CASE("gathering at any offset names those bytes in order, without empty spa
   for (std::size_t offset = 0; offset <= 88; ++offset) {
     for (std::size_t length = 0; length <= 88 - offset; ++length) {
       std::array<std::span<const std::byte>, kSgeMax> spans;
-      const std::size_t used = cursor.gather(offset, length, spans);
+      const auto [used, fault] = cursor.gather(offset, length, spans);
+      REQUIRE_FALSE(fault);
       std::vector<std::byte> gathered;
       for (std::size_t i = 0; i < used; ++i) {
         REQUIRE_FALSE(spans[i].empty());
@@ -119,7 +120,7 @@ TEST_CASE("a list is usable up to its first bad entry", "[queue][sg]") {
   REQUIRE(again);
   CHECK(again->index == 1);
   const std::vector<std::byte> message(8, std::byte{0x5a});
-  cursor.scatter(0, message);
+  CHECK_FALSE(cursor.scatter(0, message));
   CHECK(std::equal(message.begin(), message.end(), buffer.bytes.begin()));
   CHECK(buffer.bytes[8] == std::byte{0xa5});
 }
@@ -130,8 +131,8 @@ TEST_CASE("empty entries need no key, and an empty list is a list of no bytes", 
   SgCursor cursor;
   CHECK_FALSE(cursor.resolve(table, kPd, list, kAccessLocalWrite));
   CHECK(cursor.length() == 0);
-  cursor.scatter(0, {});
-  CHECK(cursor.gather(0, 0, {}) == 0);
+  CHECK_FALSE(cursor.scatter(0, {}));
+  CHECK(cursor.gather(0, 0, {}).spans == 0);
   CHECK_FALSE(cursor.resolve(table, kPd, {}, 0));
   CHECK(cursor.length() == 0);
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "queue/guarded_copy.h"
+
 namespace nicless::wire {
 
 void finish_headers(Headers headers, OutDatagram& out) {
@@ -21,7 +23,9 @@ std::vector<std::byte> to_bytes(const OutDatagram& datagram) {
   bytes.insert(bytes.end(), datagram.header.begin(),
                datagram.header.begin() + static_cast<std::ptrdiff_t>(datagram.header_bytes));
   for (std::size_t i = 0; i < datagram.span_count; ++i) {
-    bytes.insert(bytes.end(), datagram.spans[i].begin(), datagram.spans[i].end());
+    const std::size_t at = bytes.size();
+    bytes.resize(at + datagram.spans[i].size());
+    static_cast<void>(queue::copy_from(datagram.spans[i], bytes.data() + at));
   }
   const auto trailer = datagram.trailer_view();
   bytes.insert(bytes.end(), trailer.begin(), trailer.end());

@@ -51,7 +51,7 @@ struct InDatagram {
   Endpoint to;  // the local address it was sent to, and the local port
 };
 
-// Flattens a sealed datagram: simulation, traces, tests.
+// Flattens a sealed datagram: simulation, traces, tests. Payload that the program has unmapped since reads as zeros.
 std::vector<std::byte> to_bytes(const OutDatagram& datagram);
 
 }  // namespace nicless::wire

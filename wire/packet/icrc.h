@@ -13,7 +13,8 @@
 namespace nicless::wire {
 
 // Computes the ICRC and writes it into the trailer. ip_id: the IPv4 identification the packet will carry: 0, or its
-// index in a UDP_SEGMENT batch; not used with IPv6.
+// index in a UDP_SEGMENT batch; not used with IPv6. Of payload that the program unmaps at this very moment the ICRC is
+// wrong: the datagram counts as lost, and whoever builds it again finds out.
 void seal(OutDatagram& datagram, std::uint16_t ip_id);
 
 // Whether the last four bytes of a received datagram are its ICRC. Over IPv4 the id is not known to a socket: the

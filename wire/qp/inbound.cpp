@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "wire/qp/inbound.h"
 
+#include "queue/guarded_copy.h"
+
 namespace nicless::wire {
 
 using queue::WcOpcode;
 using queue::WcStatus;
 using Kind = Inbound::Outcome::Kind;
+
+namespace {
+
+constexpr Inbound::Outcome kNoAccess{Kind::Refused, NakCode::RemoteAccessError};
+
+}  // namespace
 
 Inbound::Inbound(const QpParts& parts, const QpAttributes& attributes, Reasons& reasons)
     : parts_(parts), attributes_(attributes), reasons_(reasons) {}
@@ -63,19 +71,18 @@ Inbound::Outcome Inbound::scatter(std::span<const std::byte> payload) {
     fail_receive(WcStatus::LocLenErr);
     return {Kind::FailedLocally, NakCode::InvalidRequest};
   }
-  if (end > cursor_.usable_length()) {
+  const auto fault = end > cursor_.usable_length() ? cursor_.fault() : cursor_.scatter(received_bytes_, payload);
+  if (fault) {
     reasons_.add("recv wr_id 0x%llx: %s; completes with LOC_PROT_ERR, the sender gets REM_OP_ERR",
-                 static_cast<unsigned long long>(receive_.wr_id), describe(*cursor_.fault()).c_str());
+                 static_cast<unsigned long long>(receive_.wr_id), describe(*fault).c_str());
     fail_receive(WcStatus::LocProtErr);
     return {Kind::FailedLocally, NakCode::RemoteOperationalError};
   }
-  cursor_.scatter(received_bytes_, payload);
   received_bytes_ = end;
   return {};
 }
 
 Inbound::Outcome Inbound::on_write(const PacketView& packet, const OpcodeInfo& info) {
-  constexpr Outcome kNoAccess{Kind::Refused, NakCode::RemoteAccessError};
   if (info.starts_message() && !begin_write(packet)) return kNoAccess;
   const std::uint64_t end = received_bytes_ + packet.payload.size();
   if (end > write_.length || (info.ends_message() && end != write_.length)) {
@@ -84,7 +91,7 @@ Inbound::Outcome Inbound::on_write(const PacketView& packet, const OpcodeInfo& i
   }
   // The receive that immediate data needs comes first: without it nothing of this packet is done.
   if (info.has_imm && !take_receive()) return {Kind::NoReceive};
-  if (!place_write(packet.payload)) return kNoAccess;
+  if (const Outcome placed = place_write(packet.payload); placed.kind != Kind::Placed) return placed;
   message_ = info.ends_message() ? Message::None : Message::Write;
   if (info.has_imm) complete_receive(packet, info, WcOpcode::RecvRdmaWithImm, write_.length);
   return {};
@@ -112,14 +119,24 @@ std::byte* Inbound::find(const Reth& reth, std::uint32_t access, const char* wha
   return nullptr;
 }
 
-bool Inbound::place_write(std::span<const std::byte> payload) {
-  if (payload.empty()) return true;
+void Inbound::lose_memory(const Reth& reth, const char* what) {
+  reasons_.add("received a%s of %u bytes at 0x%llx with rkey 0x%x: %s; the peer gets REM_OP_ERR", what, reth.length,
+               static_cast<unsigned long long>(reth.address), reth.rkey.value(),
+               queue::describe(queue::AccessFault::Unmapped));
+  parts_.async_events->push({queue::AsyncType::QpFatal, parts_.handle});
+}
+
+Inbound::Outcome Inbound::place_write(std::span<const std::byte> payload) {
+  if (payload.empty()) return {};
   const Reth part{write_.address + received_bytes_, write_.rkey, static_cast<std::uint32_t>(payload.size())};
   std::byte* const target = find(part, queue::kAccessRemoteWrite, " write");
-  if (target == nullptr) return false;  // the region went away half-way
-  queue::copy_last_byte_last(target, payload);
+  if (target == nullptr) return kNoAccess;  // the region went away half-way
+  if (!queue::copy_to(target, payload)) {
+    lose_memory(part, " write");
+    return {Kind::FailedLocally, NakCode::RemoteOperationalError};
+  }
   received_bytes_ += payload.size();
-  return true;
+  return {};
 }
 
 void Inbound::complete_receive(const PacketView& packet, const OpcodeInfo& info, WcOpcode opcode, std::uint64_t bytes) {

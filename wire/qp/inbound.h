@@ -33,6 +33,8 @@ class Inbound {
   // Checks a remote address range; a fault is told as a sentence about "a<what>".
   bool may_access(const Reth& reth, std::uint32_t access, const char* what);
   std::byte* find(const Reth& reth, std::uint32_t access, const char* what);  // null: a fault
+  // The program has unmapped the memory of a range that was found: tells it, by a sentence and QP_FATAL.
+  void lose_memory(const Reth& reth, const char* what);
 
   bool is_in_message() const { return message_ != Message::None; }
   void drop_message() { message_ = Message::None; }  // a receive it had taken waits for the next one
@@ -45,7 +47,7 @@ class Inbound {
   bool take_receive();
   Outcome scatter(std::span<const std::byte> payload);
   bool begin_write(const PacketView& packet);
-  bool place_write(std::span<const std::byte> payload);
+  Outcome place_write(std::span<const std::byte> payload);
   void complete_receive(const PacketView& packet, const OpcodeInfo& info, queue::WcOpcode opcode, std::uint64_t bytes);
   void fail_receive(queue::WcStatus status);
 

@@ -79,9 +79,10 @@ std::optional<SgFault> Outbound::append_bytes(std::uint64_t seq, const Wqe& wqe,
   // A resend may be of an earlier list than the last one looked at; and a region may have gone meanwhile.
   const auto fault = cursor_seq_ == seq ? cursor_.refresh(*parts_.regions) : look_up(seq, wqe, 0);
   if (fault) return fault;
-  out.span_count = cursor_.gather(offset, length, std::span<std::span<const std::byte>>(out.spans));
+  const auto gathered = cursor_.gather(offset, length, std::span<std::span<const std::byte>>(out.spans));
+  out.span_count = gathered.spans;
   out.payload_bytes = length;
-  return std::nullopt;
+  return gathered.fault;
 }
 
 }  // namespace nicless::wire

@@ -62,7 +62,8 @@ void Requester::on_nak(queue::Instant now, NakCode code, std::uint64_t psn) {
                      "pair");
     case NakCode::RemoteOperationalError:
       return refused(WcStatus::RemOpErr,
-                     "the peer could not complete the request (the memory of its own receive may not be written)");
+                     "the peer could not complete the request (the memory of its receive or of its region may not be "
+                     "accessed)");
   }
 }
 
@@ -109,15 +110,15 @@ void Requester::accept_data(queue::Instant now, std::span<const std::byte> bytes
                  static_cast<unsigned long long>(wqe.wr_id), bytes.size(), static_cast<unsigned long long>(expected));
     return fail(WcStatus::BadRespErr);
   }
-  const auto fault = read_cursor_seq_ == seq
-                         ? read_cursor_.refresh(*parts_.regions)
-                         : read_cursor_.resolve(*parts_.regions, parts_.pd, wqe.sges, queue::kAccessLocalWrite);
+  auto fault = read_cursor_seq_ == seq
+                   ? read_cursor_.refresh(*parts_.regions)
+                   : read_cursor_.resolve(*parts_.regions, parts_.pd, wqe.sges, queue::kAccessLocalWrite);
   read_cursor_seq_ = seq;
+  if (!fault) fault = read_cursor_.scatter(offset, bytes);
   if (fault) {
     reasons_.add("read wr_id 0x%llx: %s", static_cast<unsigned long long>(wqe.wr_id), describe(*fault).c_str());
     return fail(WcStatus::LocProtErr);
   }
-  read_cursor_.scatter(offset, bytes);
   ++record.answered;
   advance_to(now, acked_psn_ + 1);
 }
@@ -225,6 +226,8 @@ void Requester::probe(queue::Instant now) {
 }
 
 void Requester::fail_local_if_due() {
+  // It had been sent before and was only to be sent again: the peer has it after all.
+  if (local_failure_seq_ && parts_.send_queue->retired() > *local_failure_seq_) local_failure_seq_.reset();
   if (!has_failed_ && local_failure_seq_ && parts_.send_queue->retired() == *local_failure_seq_) {
     fail(local_failure_);
   }

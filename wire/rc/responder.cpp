@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "queue/check.h"
+#include "queue/guarded_copy.h"
 
 namespace nicless::wire {
 
@@ -26,6 +27,16 @@ std::uint64_t compare_swap(std::byte* target, std::uint64_t compare, std::uint64
 
 std::uint64_t fetch_add(std::byte* target, std::uint64_t add) {
   return __atomic_fetch_add(reinterpret_cast<Word*>(target), add, __ATOMIC_SEQ_CST);
+}
+
+// What was there before; nothing if the memory is not there any more.
+std::optional<std::uint64_t> carry_out(Op op, const AtomicEth& request, std::byte* target) {
+  std::uint64_t original = 0;
+  const bool is_done = queue::guarded({target, kAtomicBytes}, [&] {
+    original = op == Op::CompareSwap ? compare_swap(target, request.compare, request.swap_add)
+                                     : fetch_add(target, request.swap_add);
+  });
+  return is_done ? std::optional(original) : std::nullopt;
 }
 
 }  // namespace
@@ -147,11 +158,11 @@ void Responder::on_atomic(const PacketView& packet, const OpcodeInfo& info) {
   const Reth range{request.address, request.rkey, kAtomicBytes};
   std::byte* const target = inbound_.find(range, queue::kAccessRemoteAtomic, "n atomic");
   if (target == nullptr) return refuse(NakCode::RemoteAccessError);
-  const std::uint64_t original = info.op == Op::CompareSwap ? compare_swap(target, request.compare, request.swap_add)
-                                                            : fetch_add(target, request.swap_add);
+  const auto original = carry_out(info.op, request, target);
+  if (!original) return lose_memory(range, "n atomic");
   message_arrived();
-  replay_.add(Replay::Atomic{expected_psn_, request, original});
-  answer_atomic(expected_psn_, original, false);
+  replay_.add(Replay::Atomic{expected_psn_, request, *original});
+  answer_atomic(expected_psn_, *original, false);
   advance(packet, 1);
 }
 
@@ -167,6 +178,11 @@ void Responder::refuse(NakCode code) {
   give_up(code);
   const AsyncType event = code == NakCode::RemoteAccessError ? AsyncType::QpAccessErr : AsyncType::QpReqErr;
   parts_.async_events->push({event, parts_.handle});
+}
+
+void Responder::lose_memory(const Reth& reth, const char* what) {
+  inbound_.lose_memory(reth, what);
+  give_up(NakCode::RemoteOperationalError);
 }
 
 // The peer is told why, and the queue pair is done. IBTA 9.7.5.2, 9.9.3.

@@ -58,11 +58,13 @@ class Responder {
   void acknowledge(const Aeth& aeth, std::uint64_t psn) { acknowledge_ = Acknowledge{psn, aeth}; }
   void refuse(NakCode code);
   void give_up(NakCode code);
+  void lose_memory(const Reth& reth, const char* what);  // the program has unmapped it
   void answer_read(std::uint64_t psn, const Reth& reth, bool is_duplicate);
   void answer_atomic(std::uint64_t psn, std::uint64_t original, bool is_duplicate);
   void insert_reply(const Reply& reply);
   bool build_reply(OutDatagram& out);
   bool build_read_response(Reply& reply, OutDatagram& out);
+  void break_off(NakCode code, std::uint64_t psn);
   void build_atomic_response(const Reply& reply, OutDatagram& out);
   void build_acknowledge(OutDatagram& out);
 

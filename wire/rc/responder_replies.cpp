@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "queue/check.h"
+#include "queue/guarded_copy.h"
 #include "wire/qp/outbound.h"
 #include "wire/rc/responder.h"
 
@@ -73,12 +74,16 @@ bool Responder::build_read_response(Reply& reply, OutDatagram& out) {
     const queue::Access found =
         parts_.regions->find_remote(parts_.pd, reth.rkey, reth.address + offset, length, queue::kAccessRemoteRead);
     if (!found) {  // deregistered since the request was accepted
-      acknowledge(Aeth::nak(NakCode::RemoteAccessError, msn_), reply.next_psn);
-      replies_.clear();
-      has_failed_ = true;
+      break_off(NakCode::RemoteAccessError, reply.next_psn);
       return false;
     }
-    append_payload(out, {found.pointer, static_cast<std::size_t>(length)});
+    const std::span<const std::byte> bytes{found.pointer, static_cast<std::size_t>(length)};
+    if (!queue::is_readable(bytes)) {
+      inbound_.lose_memory(reth, " read");
+      break_off(NakCode::RemoteOperationalError, reply.next_psn);
+      return false;
+    }
+    append_payload(out, bytes);
   }
   const bool is_first = index == 0;
   const bool is_last = reply.next_psn + 1 == reply.end_psn();
@@ -88,6 +93,13 @@ bool Responder::build_read_response(Reply& reply, OutDatagram& out) {
   headers.aeth = Aeth::ack(reply.msn);
   finish_headers(headers, out);
   return true;
+}
+
+// A NAK takes the place of the response with this PSN, and of all that was to follow.
+void Responder::break_off(NakCode code, std::uint64_t psn) {
+  acknowledge(Aeth::nak(code, msn_), psn);
+  replies_.clear();
+  has_failed_ = true;
 }
 
 void Responder::build_atomic_response(const Reply& reply, OutDatagram& out) {

@@ -21,6 +21,12 @@ Gid gid_of(const std::array<std::byte, 16>& bytes) {
   return Gid{bytes};
 }
 
+std::optional<queue::SgFault> fill(const queue::SgCursor& list, const PacketView& packet, const InDatagram& datagram) {
+  if (kGrhBytes + packet.payload.size() > list.usable_length()) return list.fault();
+  if (auto fault = list.scatter(0, make_grh(datagram))) return fault;
+  return list.scatter(kGrhBytes, packet.payload);
+}
+
 }  // namespace
 
 UdQueuePair::UdQueuePair(const QpParts& parts) : UnacknowledgedQueuePair(Service::Ud, parts) {}
@@ -99,17 +105,15 @@ void UdQueuePair::place(const PacketView& packet, const OpcodeInfo& info, const 
                  static_cast<unsigned long long>(receive_.wr_id), packet.payload.size(),
                  static_cast<unsigned long long>(cursor.length()));
     completion.status = WcStatus::LocLenErr;
-  } else if (bytes > cursor.usable_length()) {
+  } else if (const auto fault = fill(cursor, packet, datagram)) {
     reasons_.add("recv wr_id 0x%llx: %s; completes with LOC_PROT_ERR", static_cast<unsigned long long>(receive_.wr_id),
-                 describe(*cursor.fault()).c_str());
+                 describe(*fault).c_str());
     completion.status = WcStatus::LocProtErr;
   }
   if (completion.status != WcStatus::Success) {
     parts_.recv_cq->push(completion);
     return enter_error();
   }
-  cursor.scatter(0, make_grh(datagram));
-  cursor.scatter(kGrhBytes, packet.payload);
   completion.byte_len = static_cast<std::uint32_t>(bytes);
   completion.src_qp = packet.headers.deth.src_qp;
   completion.solicited = packet.headers.bth.solicited;
