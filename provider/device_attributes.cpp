@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "provider/device.h"
+#include "provider/device_memory.h"
 #include "provider/rt_values.h"
 #include "queue/completion_queue.h"
 #include "queue/work_request.h"
@@ -18,6 +19,7 @@ constexpr int kQpMax = 65536;
 constexpr int kCqMax = 65536;
 constexpr int kSrqMax = 65536;
 constexpr int kMrMax = 1 << 20;
+constexpr int kMwMax = 1 << 20;
 constexpr int kPdMax = 65536;
 constexpr int kAhMax = 1 << 20;
 constexpr int kMulticastGroupsMax = 1024;  // each costs a descriptor
@@ -58,6 +60,14 @@ ibv_port_attr port_attributes(const Device& device) {
   return attr;
 }
 
+// All memory here is pageable, so regions on demand and others take the same requests.
+ibv_odp_caps odp_caps() {
+  constexpr std::uint32_t kUd = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
+  constexpr std::uint32_t kUc = kUd | IBV_ODP_SUPPORT_WRITE;
+  constexpr std::uint32_t kRc = kUc | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+  return {IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT, {kRc, kUc, kUd}};
+}
+
 }  // namespace
 
 void query_device(const Device& device, ibv_device_attr* attr) {
@@ -71,12 +81,14 @@ void query_device(const Device& device, ibv_device_attr* attr) {
   attr->vendor_part_id = kVendorPartId;
   attr->max_qp = kQpMax;
   attr->max_qp_wr = static_cast<int>(queue::kQueueDepthMax);
-  attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID;
+  attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID |
+                           IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
   attr->max_sge = static_cast<int>(queue::kSgeMax);
   attr->max_sge_rd = static_cast<int>(queue::kSgeMax);
   attr->max_cq = kCqMax;
   attr->max_cqe = static_cast<int>(queue::kCqeMax);
   attr->max_mr = kMrMax;
+  attr->max_mw = kMwMax;
   attr->max_pd = kPdMax;
   attr->max_qp_rd_atom = kReadsInFlightMax;
   attr->max_qp_init_rd_atom = kReadsInFlightMax;
@@ -102,6 +114,8 @@ Result<void> query_device_ex(const Device& device, const ibv_query_device_ex_inp
   }
   ibv_device_attr_ex full{};
   query_device(device, &full.orig_attr);
+  full.odp_caps = odp_caps();
+  full.max_dm_size = kDeviceMemoryBytesMax;
   full.completion_timestamp_mask = kDeviceClockMask;
   full.hca_core_clock = kDeviceClockKhz;
   full.device_cap_flags_ex = full.orig_attr.device_cap_flags;

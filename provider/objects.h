@@ -26,7 +26,23 @@ Result<void> dealloc_pd(ibv_pd* pd);
 
 // Memory regions: ibv_reg_mr(3).
 Result<ibv_mr*> reg_mr(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova, unsigned access);
-Result<void> dereg_mr(ibv_mr* mr);
+Result<void> dereg_mr(ibv_mr* mr);  // EBUSY: windows are bound to it
+// ibv_rereg_mr(3): what libibverbs itself refuses (IBV_REREG_MR_ERR_INPUT), and the rest (IBV_REREG_MR_ERR_CMD).
+Result<void> check_rereg_mr(ibv_mr* mr, int flags, const void* address, std::size_t length, int access);
+Result<void> rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, unsigned access);
+Result<ibv_mr*> alloc_null_mr(ibv_pd* pd);
+Result<void> advise_mr(ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t flags, const ibv_sge* list,
+                       std::uint32_t count);
+
+// Device memory: ibv_alloc_dm(3). EBUSY while regions of it are registered.
+Result<ibv_dm*> alloc_dm(ibv_context* context, const ibv_alloc_dm_attr& attr);
+Result<void> free_dm(ibv_dm* dm);
+Result<ibv_mr*> reg_dm_mr(ibv_pd* pd, ibv_dm* dm, std::uint64_t offset, std::size_t length, unsigned access);
+
+// Memory windows: ibv_alloc_mw(3), ibv_bind_mw(3).
+Result<ibv_mw*> alloc_mw(ibv_pd* pd, ibv_mw_type type);
+Result<void> dealloc_mw(ibv_mw* mw);
+Result<void> bind_mw(ibv_qp* qp, ibv_mw* mw, const ibv_mw_bind* bind);  // sets mw->rkey
 
 // Completion channels and queues: ibv_create_comp_channel(3), ibv_create_cq(3), ibv_get_cq_event(3).
 Result<ibv_comp_channel*> create_comp_channel(ibv_context* context);

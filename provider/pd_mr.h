@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Protection domains and memory regions behind their handles.
+// Protection domains behind their handles.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -36,7 +36,7 @@ struct Pd {
   const queue::PdId id;
   Pd* const protection = nullptr;  // of a parent domain
   const UseOf<Td> thread_domain{nullptr};
-  std::atomic<std::uint32_t> children{0};  // MRs, SRQs, QPs, AHs, parent domains
+  std::atomic<std::uint32_t> children{0};  // MRs, MWs, SRQs, QPs, AHs, parent domains
 };
 
 inline Pd& pd_of(ibv_pd* pd) {

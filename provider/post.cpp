@@ -9,6 +9,7 @@
 
 #include "provider/ah.h"
 #include "provider/enum_number.h"
+#include "provider/mw.h"
 #include "provider/objects.h"
 #include "provider/post.h"
 #include "provider/qp.h"
@@ -37,7 +38,9 @@ class SendRequest {
     wqe_.signaled = (wr.send_flags & IBV_SEND_SIGNALED) != 0;
     wqe_.solicited = (wr.send_flags & IBV_SEND_SOLICITED) != 0;
     wqe_.fence = (wr.send_flags & IBV_SEND_FENCE) != 0;
-    wqe_.imm_or_key = wr.imm_data;  // a union with invalidate_rkey
+    wqe_.imm_or_key = wr.imm_data;                 // a union with invalidate_rkey
+    if (wr.opcode == IBV_WR_LOCAL_INV) return {};  // has no message
+    if (wr.opcode == IBV_WR_BIND_MW) return read_bind(wr);
     if (type != IBV_QPT_UD) {
       read_remote(wr);
     } else if (auto addressed = read_address(wr); !addressed) {
@@ -67,6 +70,13 @@ class SendRequest {
       default:
         return;
     }
+  }
+
+  Result<void> read_bind(const ibv_send_wr& wr) {
+    const auto binding = binding_from(wr.bind_mw.mw, wr.bind_mw.rkey, wr.bind_mw.bind_info);
+    if (!binding) return binding.error();
+    binding->put_into(wqe_);
+    return {};
   }
 
   Result<void> read_address(const ibv_send_wr& wr) {

@@ -248,6 +248,7 @@ Result<void> destroy_qp(ibv_qp* verbs) {
   if (auto free = check_no_attachment(qp); !free) return free;
   qp.context->runtime.log_reasons(qp.seat.qpn);
   qp.context->runtime.leave_seat(qp.seat, [&] {
+    qp.context->regions.unbind_all_of(qp.seat.qpn);
     qp.send_cq->queue.purge(qp.seat.qpn);
     qp.recv_cq->queue.purge(qp.seat.qpn);
   });

@@ -43,9 +43,6 @@ int refuse_post_srq_ops(ibv_srq*, ibv_ops_wr* op, ibv_ops_wr** bad_op) {
 void fill_basic(ibv_context_ops& ops) {
   refuse<"ibv_query_device">(ops._compat_query_device);
   refuse<"ibv_query_port">(ops._compat_query_port);
-  refuse<"ibv_alloc_mw">(ops.alloc_mw);
-  refuse<"ibv_bind_mw">(ops.bind_mw);
-  refuse<"ibv_dealloc_mw">(ops.dealloc_mw);
   refuse<"ibv_poll_cq">(ops.poll_cq);
   refuse<"ibv_req_notify_cq">(ops.req_notify_cq);
   refuse<"ibv_post_srq_recv">(ops.post_srq_recv);
@@ -63,11 +60,6 @@ void fill_basic(ibv_context_ops& ops) {
 }
 
 void fill_memory(verbs_context& context) {
-  refuse<"ibv_advise_mr">(context.advise_mr);
-  refuse<"ibv_alloc_null_mr">(context.alloc_null_mr);
-  refuse<"ibv_alloc_dm">(context.alloc_dm);
-  refuse<"ibv_free_dm">(context.free_dm);
-  refuse<"ibv_reg_dm_mr">(context.reg_dm_mr);
   refuse<"ibv_alloc_parent_domain">(context.alloc_parent_domain);
   refuse<"ibv_alloc_td">(context.alloc_td);
   refuse<"ibv_dealloc_td">(context.dealloc_td);

@@ -26,11 +26,6 @@ void ibv_unimport_dm(ibv_dm*) {}
 ibv_mr* ibv_reg_dmabuf_mr(ibv_pd*, uint64_t, size_t, uint64_t, int, int) {
   return refusal<ibv_mr*>("ibv_reg_dmabuf_mr");
 }
-// The old region stays valid, says this value of ibv_rereg_mr_err_code.
-int ibv_rereg_mr(ibv_mr*, int, ibv_pd*, void*, size_t, int) {
-  errno = refusal<int>("ibv_rereg_mr");
-  return IBV_REREG_MR_ERR_INPUT;
-}
 ibv_dmah* ibv_alloc_dmah(ibv_context*, ibv_dmah_init_attr*) {
   return refusal<ibv_dmah*>("ibv_alloc_dmah");
 }

@@ -134,6 +134,15 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* addr, size_t length, uint64_t iova, u
 ibv_mr* ibv_reg_mr_ex(ibv_pd* pd, ibv_mr_init_attr* attr) {
   return null_and_errno("ibv_reg_mr_ex", [&] { return reg_mr_ex(pd, *attr); });
 }
+// The value says what became of the old region, errno why.
+int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* addr, size_t length, int access) {
+  const auto input = guard([&] { return check_rereg_mr(mr, flags, addr, length, access); });
+  const auto done =
+      input ? guard([&] { return rereg_mr(mr, flags, pd, addr, length, static_cast<unsigned>(access)); }) : input;
+  if (done) return 0;
+  errno = report("ibv_rereg_mr", done.error());
+  return input ? IBV_REREG_MR_ERR_CMD : IBV_REREG_MR_ERR_INPUT;
+}
 int ibv_dereg_mr(ibv_mr* mr) {
   return errno_itself("ibv_dereg_mr", [&] { return dereg_mr(mr); });
 }

@@ -77,10 +77,47 @@ ibv_mr* op_reg_mr_ex(ibv_pd* pd, ibv_mr_init_attr* attr) {
   return null_and_errno("ibv_reg_mr_ex", [&] { return reg_mr_ex(pd, *attr); });
 }
 
+ibv_mw* op_alloc_mw(ibv_pd* pd, ibv_mw_type type) {
+  return null_and_errno("ibv_alloc_mw", [&] { return alloc_mw(pd, type); });
+}
+int op_dealloc_mw(ibv_mw* mw) {
+  return errno_itself("ibv_dealloc_mw", [&] { return dealloc_mw(mw); });
+}
+int op_bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind) {
+  return errno_itself(Call("ibv_bind_mw", qp), [&] { return bind_mw(qp, mw, bind); });
+}
+int op_advise_mr(ibv_pd* pd, ibv_advise_mr_advice advice, uint32_t flags, ibv_sge* list, uint32_t count) {
+  return errno_itself("ibv_advise_mr", [&] { return advise_mr(pd, advice, flags, list, count); });
+}
+ibv_mr* op_alloc_null_mr(ibv_pd* pd) {
+  return null_and_errno("ibv_alloc_null_mr", [&] { return alloc_null_mr(pd); });
+}
+ibv_dm* op_alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attr) {
+  return null_and_errno("ibv_alloc_dm", [&] { return alloc_dm(context, *attr); });
+}
+int op_free_dm(ibv_dm* dm) {
+  return errno_itself("ibv_free_dm", [&] { return free_dm(dm); });
+}
+ibv_mr* op_reg_dm_mr(ibv_pd* pd, ibv_dm* dm, uint64_t offset, size_t length, unsigned access) {
+  return null_and_errno("ibv_reg_dm_mr", [&] { return reg_dm_mr(pd, dm, offset, length, access); });
+}
+
+void fill_memory_ops(verbs_context& context) {
+  context.context.ops.alloc_mw = op_alloc_mw;
+  context.context.ops.dealloc_mw = op_dealloc_mw;
+  context.context.ops.bind_mw = op_bind_mw;
+  context.advise_mr = op_advise_mr;
+  context.alloc_null_mr = op_alloc_null_mr;
+  context.alloc_dm = op_alloc_dm;
+  context.free_dm = op_free_dm;
+  context.reg_dm_mr = op_reg_dm_mr;
+}
+
 }  // namespace
 
 void fill_ops(nicless_verbs_context& context) {
   fill_with_refusals(context);
+  fill_memory_ops(context.since_44);
   ibv_context_ops& ops = context.since_44.context.ops;
   ops._compat_query_device = op_compat_query_device;
   ops._compat_query_port = op_compat_query_port;

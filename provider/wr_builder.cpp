@@ -4,9 +4,11 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "provider/ah.h"
 #include "provider/errno_shapes.h"
+#include "provider/mw.h"
 #include "provider/objects.h"
 #include "provider/post.h"
 
@@ -26,7 +28,7 @@ void build(ibv_qp_ex* qp, F&& f) noexcept NO_THREAD_SAFETY_ANALYSIS {
   try {
     f(builder);
   } catch (const std::bad_alloc&) {
-    builder.refuse(ENOMEM, "there is no memory for another work request");
+    builder.refuse({ENOMEM, {}});
   }
 }
 
@@ -48,7 +50,7 @@ void begin_remote(ibv_qp_ex* qp, SendOpcode opcode, std::uint32_t rkey, std::uin
 }
 
 void refuse(ibv_qp_ex* qp, const char* why) {
-  build(qp, [&](WrBuilder& builder) NO_THREAD_SAFETY_ANALYSIS { builder.refuse(EOPNOTSUPP, why); });
+  build(qp, [&](WrBuilder& builder) NO_THREAD_SAFETY_ANALYSIS { builder.refuse({EOPNOTSUPP, why}); });
 }
 
 void wr_atomic_cmp_swp(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap) {
@@ -77,17 +79,21 @@ void wr_send(ibv_qp_ex* qp) {
 void wr_send_imm(ibv_qp_ex* qp, __be32 imm) {
   begin(qp, SendOpcode::SendImm, imm);
 }
-void wr_send_inv(ibv_qp_ex* qp, uint32_t) {
-  refuse(qp, "SEND_WITH_INV is not supported");
+void wr_send_inv(ibv_qp_ex* qp, uint32_t invalidate_rkey) {
+  begin(qp, SendOpcode::SendInv, invalidate_rkey);
 }
 void wr_send_tso(ibv_qp_ex* qp, void*, uint16_t, uint16_t) {
   refuse(qp, "TSO is not supported");
 }
-void wr_bind_mw(ibv_qp_ex* qp, ibv_mw*, uint32_t, const ibv_mw_bind_info*) {
-  refuse(qp, "memory windows are not supported");
+void wr_bind_mw(ibv_qp_ex* qp, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_info* info) {
+  build(qp, [&](WrBuilder& builder) NO_THREAD_SAFETY_ANALYSIS {
+    builder.begin(*qp, SendOpcode::BindMw);
+    const auto binding = binding_from(mw, rkey, *info);
+    binding ? binding->put_into(builder.current()) : builder.refuse(binding.error());
+  });
 }
-void wr_local_inv(ibv_qp_ex* qp, uint32_t) {
-  refuse(qp, "LOCAL_INV is not supported");
+void wr_local_inv(ibv_qp_ex* qp, uint32_t invalidate_rkey) {
+  begin(qp, SendOpcode::LocalInv, invalidate_rkey);
 }
 void wr_atomic_write(ibv_qp_ex* qp, uint32_t, uint64_t, const void*) {
   refuse(qp, "ATOMIC_WRITE is not supported");
@@ -154,7 +160,7 @@ void WrBuilder::begin(const ibv_qp_ex& qp, SendOpcode opcode) {
 // A setter before any work request was begun fills in one that refuse() keeps from being posted.
 queue::Wqe& WrBuilder::current() {
   if (requests_.empty()) {
-    refuse(EINVAL, "a setter was called before any work request was begun");
+    refuse({EINVAL, "a setter was called before any work request was begun"});
     parts_.emplace_back();
     requests_.emplace_back();
   }
@@ -172,8 +178,8 @@ void WrBuilder::add_inline(const void* data, std::size_t length) {
   inline_data_.insert(inline_data_.end(), bytes, bytes + length);
 }
 
-void WrBuilder::refuse(int errno_value, const char* why) {
-  if (refusal_.errno_value == 0) refusal_ = queue::error(errno_value, why);
+void WrBuilder::refuse(queue::Error error) {
+  if (refusal_.errno_value == 0) refusal_ = std::move(error);
 }
 
 queue::Result<void> WrBuilder::complete(Qp& qp) {
@@ -196,9 +202,11 @@ void WrBuilder::attach_parts() {
 queue::Result<void> check_send_ops(std::uint64_t send_ops_flags) {
   constexpr std::uint64_t kOurs = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
                                   IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
-                                  IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+                                  IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
+                                  IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV;
   if ((send_ops_flags & ~kOurs) == 0) return {};
-  return queue::error(EOPNOTSUPP, "of send_ops_flags, sends, RDMA writes and reads and atomics are supported");
+  return queue::error(EOPNOTSUPP,
+                      "of send_ops_flags, all but IBV_QP_EX_WITH_TSO and those newer than release 44 are supported");
 }
 
 void install_builder(Qp& qp) {

@@ -26,7 +26,7 @@ class WrBuilder {
   queue::Wqe& current() REQUIRES(building_);
   void add_list(std::span<const ibv_sge> list) REQUIRES(building_);
   void add_inline(const void* data, std::size_t length) REQUIRES(building_);
-  void refuse(int errno_value, const char* why) REQUIRES(building_);  // the first refusal is the one completed with
+  void refuse(queue::Error error) REQUIRES(building_);  // the first refusal is the one completed with
   queue::Result<void> complete(Qp& qp) RELEASE(building_) NO_THREAD_SAFETY_ANALYSIS;
   void abort() RELEASE(building_) { building_.unlock(); }
 

@@ -46,7 +46,7 @@ std::optional<SgFault> SgCursor::scatter(std::uint64_t offset, std::span<const s
       continue;
     }
     const std::size_t here = std::min<std::size_t>(bytes.size(), sges_[i].length - offset);
-    if (!copy_to(pointers_[i] + offset, bytes.first(here))) return lost(i);
+    if (!is_null(i) && !copy_to(pointers_[i] + offset, bytes.first(here))) return lost(i);
     bytes = bytes.subspan(here);
     offset = 0;
   }
@@ -63,7 +63,8 @@ SgCursor::Gathered SgCursor::gather(std::uint64_t offset, std::uint64_t length,
       continue;
     }
     const std::uint64_t here = std::min<std::uint64_t>(length, sges_[i].length - offset);
-    const std::span<const std::byte> part{pointers_[i] + offset, static_cast<std::size_t>(here)};
+    const std::byte* const start = is_null(i) ? pointers_[i] : pointers_[i] + offset;
+    const std::span<const std::byte> part{start, static_cast<std::size_t>(here)};
     if (!is_readable(part)) return {gathered.spans, lost(i)};
     out[gathered.spans++] = part;
     length -= here;

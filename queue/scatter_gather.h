@@ -50,6 +50,7 @@ class SgCursor {
 
  private:
   SgFault lost(std::uint32_t index) const;
+  bool is_null(std::size_t index) const { return pointers_[index] == null_memory(); }
 
   std::span<const Sge> sges_;
   PdId pd_{};

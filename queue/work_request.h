@@ -76,6 +76,26 @@ struct Wqe {
   WcStatus forced_status = WcStatus::Success;
 };
 
+// What a BindMw request asks for. It travels in fields of a Wqe that mean something else to other requests.
+struct Binding {
+  RKey rkey{};                // the window's from then on
+  LKey region{};              // of no meaning where length is 0
+  std::uint64_t address = 0;  // as work requests name it
+  std::uint64_t length = 0;   // bytes; 0 unbinds
+  std::uint32_t access = 0;   // kAccess*
+
+  static Binding of(const Wqe& wqe) {
+    return {wqe.rkey, LKey{wqe.imm_or_key}, wqe.remote_addr, wqe.compare_add, static_cast<std::uint32_t>(wqe.swap)};
+  }
+  void put_into(Wqe& wqe) const {
+    wqe.rkey = rkey;
+    wqe.imm_or_key = region.value();
+    wqe.remote_addr = address;
+    wqe.compare_add = length;
+    wqe.swap = access;
+  }
+};
+
 // A receive work request, moved out of its queue whole.
 struct RecvWqe {
   std::uint64_t wr_id = 0;

@@ -88,12 +88,3 @@ TEST_CASE("a context stays usable for its objects until the last is gone", "[con
   CHECK(ibv_close_device(second) == 0);
   CHECK(ibv_dealloc_pd(pd) == 0);
 }
-
-TEST_CASE("on-demand paging, which the device does not announce, is refused", "[pd_mr]") {
-  Device device;
-  std::array<char, 64> bytes{};
-  const int access = IBV_ACCESS_ON_DEMAND;
-  errno = 0;
-  CHECK(ibv_reg_mr(device.pd, bytes.data(), bytes.size(), access) == nullptr);
-  CHECK(errno == EOPNOTSUPP);
-}

@@ -24,7 +24,7 @@ Wc to_value(const ibv_wc& wc) {
   if (value.status != queue::WcStatus::Success) return value;
   value.opcode = static_cast<queue::WcOpcode>(wc.opcode);
   value.flags = static_cast<std::uint8_t>(wc.wc_flags);
-  if (value.flags & queue::kWcWithImm) value.imm = wc.imm_data;
+  if (value.flags & (queue::kWcWithImm | queue::kWcWithInv)) value.imm = wc.imm_data;
   if (value.opcode != queue::WcOpcode::Send && value.opcode != queue::WcOpcode::RdmaWrite) value.byte_len = wc.byte_len;
   if (value.flags & queue::kWcGrh) value.src_qp = wc.src_qp;
   return value;

@@ -33,7 +33,7 @@ bool Inbound::is_well_formed(const PacketView& packet, const OpcodeInfo& info) c
   const bool is_part = info.family == Family::Send || info.family == Family::Write;
   const Message kind = info.family == Family::Send ? Message::Send : Message::Write;
   const Message expected = is_part && !info.starts_message() ? kind : Message::None;
-  if (message_ != expected || info.has_ieth) return false;
+  if (message_ != expected) return false;
   if (!is_part) return true;
   if (!info.ends_message()) return packet.payload.size() == mtu;
   if (info.place == Place::Last && packet.payload.empty()) return false;
@@ -49,8 +49,18 @@ Inbound::Outcome Inbound::on_send(const PacketView& packet, const OpcodeInfo& in
   }
   if (const Outcome outcome = scatter(packet.payload); outcome.kind != Kind::Placed) return outcome;
   message_ = info.ends_message() ? Message::None : Message::Send;
+  if (info.has_ieth && !invalidate(packet.headers.ieth.rkey)) return kNoAccess;
   if (info.ends_message()) complete_receive(packet, info, WcOpcode::Recv, received_bytes_);
   return {};
+}
+
+// The window that the message invalidates is dead before its completion can be seen. IBTA 9.4.1.1.3.
+bool Inbound::invalidate(queue::RKey rkey) {
+  const auto done = parts_.regions->invalidate({parts_.pd, parts_.qpn}, rkey);
+  if (done) return true;
+  reasons_.add("recv wr_id 0x%llx: the message asks to invalidate rkey 0x%x, which %s; the sender gets REM_ACCESS_ERR",
+               static_cast<unsigned long long>(receive_.wr_id), rkey.value(), done.error().why.c_str());
+  return false;
 }
 
 // The oldest posted receive, unless one is left over from a message that was dropped.
@@ -112,7 +122,8 @@ bool Inbound::may_access(const Reth& reth, std::uint32_t access, const char* wha
 }
 
 std::byte* Inbound::find(const Reth& reth, std::uint32_t access, const char* what) {
-  const queue::Access found = parts_.regions->find_remote(parts_.pd, reth.rkey, reth.address, reth.length, access);
+  const queue::Access found =
+      parts_.regions->find_remote({parts_.pd, parts_.qpn}, reth.rkey, reth.address, reth.length, access);
   if (found) return found.pointer;
   reasons_.add("received a%s of %u bytes at 0x%llx with rkey 0x%x: %s; the peer gets REM_ACCESS_ERR", what, reth.length,
                static_cast<unsigned long long>(reth.address), reth.rkey.value(), queue::describe(found.fault));
@@ -147,6 +158,10 @@ void Inbound::complete_receive(const PacketView& packet, const OpcodeInfo& info,
   completion.byte_len = static_cast<std::uint32_t>(bytes);
   completion.flags = info.has_imm ? queue::kWcWithImm : std::uint8_t{0};
   completion.imm_or_key = packet.headers.imm.network_order;
+  if (info.has_ieth) {
+    completion.flags = queue::kWcWithInv;
+    completion.imm_or_key = packet.headers.ieth.rkey.value();
+  }
   completion.solicited = packet.headers.bth.solicited;
   completion.qp_num = parts_.qpn;
   completion.src_qp = attributes_.dest_qpn;

@@ -45,6 +45,7 @@ class Inbound {
   enum class Message : std::uint8_t { None, Send, Write };  // what is half-arrived
 
   bool take_receive();
+  bool invalidate(queue::RKey rkey);
   Outcome scatter(std::span<const std::byte> payload);
   bool begin_write(const PacketView& packet);
   Outcome place_write(std::span<const std::byte> payload);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "queue/format.h"
+
 namespace nicless::wire {
 
 using queue::SendOpcode;
@@ -29,6 +31,7 @@ Op op_of(const Wqe& wqe, bool is_first, bool is_last) {
     if (is_first) return has_imm(wqe) ? Op::WriteOnlyImm : Op::WriteOnly;
     return has_imm(wqe) ? Op::WriteLastImm : Op::WriteLast;
   }
+  if (wqe.opcode == SendOpcode::SendInv) return is_first ? Op::SendOnlyInv : Op::SendLastInv;
   if (is_first) return has_imm(wqe) ? Op::SendOnlyImm : Op::SendOnly;
   return has_imm(wqe) ? Op::SendLastImm : Op::SendLast;
 }
@@ -42,6 +45,15 @@ Headers headers_for(const QpAttributes& attributes, Op op, const Outbound::Numbe
   headers.bth.psn = numbers.psn;
   headers.bth.ack_req = numbers.wants_ack;
   return headers;
+}
+
+std::string describe_failure(const Wqe& wqe, const queue::Error& error) {
+  const auto wr_id = static_cast<unsigned long long>(wqe.wr_id);
+  if (wqe.opcode == SendOpcode::BindMw) {
+    return queue::format("bind wr_id 0x%llx: %s; completes with MW_BIND_ERR", wr_id, error.why.c_str());
+  }
+  return queue::format("local invalidate wr_id 0x%llx: rkey 0x%x %s; completes with MW_BIND_ERR", wr_id, wqe.imm_or_key,
+                       error.why.c_str());
 }
 
 std::optional<SgFault> Outbound::look_up(std::uint64_t seq, const Wqe& wqe, std::uint32_t access) {
@@ -65,9 +77,16 @@ std::optional<SgFault> Outbound::build(std::uint64_t seq, const Wqe& wqe, std::u
   Headers headers = headers_for(attributes_, op_of(wqe, packet == 0, is_end), numbers);
   headers.bth.solicited = is_end && wqe.solicited;
   headers.imm.network_order = wqe.imm_or_key;
+  headers.ieth.rkey = queue::RKey(wqe.imm_or_key);
   if (packet == 0) headers.reth = Reth{wqe.remote_addr, wqe.rkey, static_cast<std::uint32_t>(wqe.length)};
   finish_headers(headers, out);
   return std::nullopt;
+}
+
+queue::Result<void> Outbound::carry_out(const Wqe& wqe) {
+  const queue::Accessor self{parts_.pd, parts_.qpn};
+  if (wqe.opcode == SendOpcode::BindMw) return parts_.regions->bind(self, queue::Binding::of(wqe));
+  return parts_.regions->invalidate(self, queue::RKey{wqe.imm_or_key});
 }
 
 std::optional<SgFault> Outbound::append_bytes(std::uint64_t seq, const Wqe& wqe, std::uint64_t offset,

@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
+#include "queue/result.h"
 #include "wire/qp/parts.h"
 
 namespace nicless::wire {
@@ -31,6 +33,8 @@ class Outbound {
   // Only the bytes of a part of the message, into a datagram that has no payload yet.
   std::optional<queue::SgFault> append_bytes(std::uint64_t seq, const queue::Wqe& wqe, std::uint64_t offset,
                                              std::uint64_t length, OutDatagram& out);
+  // Binds or invalidates a window: the whole of such a request. EINVAL: why it fails with MW_BIND_ERR.
+  queue::Result<void> carry_out(const queue::Wqe& wqe);
   bool is_last(const queue::Wqe& wqe, std::uint64_t packet) const;
   void reset() { cursor_seq_.reset(); }
 
@@ -40,6 +44,13 @@ class Outbound {
   queue::SgCursor cursor_;  // over the list of work request cursor_seq_
   std::optional<std::uint64_t> cursor_seq_;
 };
+
+// Requests that send nothing.
+constexpr bool is_local(const queue::Wqe& wqe) {
+  return wqe.opcode == queue::SendOpcode::BindMw || wqe.opcode == queue::SendOpcode::LocalInv;
+}
+// The sentence of a local request that failed.
+std::string describe_failure(const queue::Wqe& wqe, const queue::Error& error);
 
 // BTH of a packet to the peer of a connected queue pair.
 Headers headers_for(const QpAttributes& attributes, Op op, const Outbound::Numbers& numbers);

@@ -21,6 +21,13 @@ bool Unacknowledged::fail(queue::WcStatus status) {
   return queue_.retired() == next_seq_ && on_sent();
 }
 
+// It completes now if nothing before it is on its way, else with that.
+void Unacknowledged::done_at_once() {
+  const bool is_oldest = queue_.retired() == next_seq_;
+  ++next_seq_;
+  if (is_oldest) queue_.retire(queue::WcStatus::Success);
+}
+
 bool Unacknowledged::on_sent() {
   while (queue_.retired() < next_seq_) queue_.retire(queue::WcStatus::Success);
   if (!failure_) return false;

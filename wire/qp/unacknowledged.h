@@ -23,6 +23,7 @@ class Unacknowledged {
   const queue::Wqe* next();
   void handed_out() { ++next_seq_; }
   bool is_everything_sent() const { return queue_.retired() >= next_seq_; }  // of what was handed out
+  void done_at_once();  // the same for one that has nothing to send
   // The one whose turn it is cannot be sent: it fails once all before it have left. True if that is now.
   bool fail(queue::WcStatus status);
   // All that was handed out has left. True if a work request failed, and with it the send queue.

@@ -22,13 +22,15 @@ queue::Result<void> RcQueuePair::check_opcode(const queue::Wqe& request) const {
       return {};
     case Send:
     case SendImm:
+    case SendInv:
     case Write:
     case WriteImm:
+    case LocalInv:
+    case BindMw:
       return {};
-    default:
-      return queue::error(EOPNOTSUPP, queue::format("opcode %u is not supported by reliable connections yet",
-                                                    static_cast<unsigned>(request.opcode)));
   }
+  return queue::error(EINVAL, queue::format("opcode %u is no operation of reliable connections",
+                                            static_cast<unsigned>(request.opcode)));
 }
 
 void RcQueuePair::on_packet(queue::Instant now, const PacketView& packet, const InDatagram& datagram) {

@@ -66,6 +66,7 @@ bool Requester::next_datagram(queue::Instant now, bool may_begin, OutDatagram& o
   if (is_probe_due_ && build_probe(out)) return true;
   // A request that cannot be sent stops those behind it; what is before it may still have to be sent again.
   if (local_failure_seq_ && position_.seq >= *local_failure_seq_) return false;
+  if (!pass_local_requests(may_begin)) return false;
   if (!begin_next(may_begin) || !may_send_packet()) return false;
   return build_packet(now, out);
 }
@@ -77,10 +78,32 @@ bool Requester::begin_next(bool may_begin) {
   if (position_.seq < outstanding_.begun_seq()) return true;
   if (!may_begin) return false;
   const Wqe& wqe = queue.at(position_.seq);
-  // A fenced request waits for the reads and atomics before it. IBTA 10.8.3.3.
-  if (wqe.fence && !read_ends_.empty()) return false;
-  if (fails_locally(wqe)) return false;
+  if (is_fenced(wqe) || fails_locally(wqe)) return false;
   outstanding_.begin(packets_for(wqe.length, attributes_.path_mtu), wants_response(wqe));
+  return true;
+}
+
+// Requests that send nothing are done when it is their turn, and complete in it: in the order posted. Going back does
+// not do them again. False: one of them failed, or has to wait.
+bool Requester::pass_local_requests(bool may_begin) {
+  const queue::SendQueue& queue = *parts_.send_queue;
+  while (position_.seq != queue.posted() && is_local(queue.at(position_.seq))) {
+    if (position_.seq == outstanding_.begun_seq() && !carry_out_local(may_begin)) return false;
+    position_ = {position_.seq + 1, 0};
+  }
+  retire_local_requests();
+  return true;
+}
+
+bool Requester::carry_out_local(bool may_begin) {
+  const Wqe& wqe = parts_.send_queue->at(position_.seq);
+  if (!may_begin || is_fenced(wqe) || fails_locally(wqe)) return false;
+  if (const auto done = outbound_.carry_out(wqe); !done) {
+    reasons_.add("%s", describe_failure(wqe, done.error()).c_str());
+    fail_later(queue::WcStatus::MwBindErr);
+    return false;
+  }
+  outstanding_.begin(0, false);
   return true;
 }
 

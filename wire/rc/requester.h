@@ -41,6 +41,10 @@ class Requester {
 
  private:
   // Sending
+  bool pass_local_requests(bool may_begin);
+  bool carry_out_local(bool may_begin);
+  // A fenced request waits for the reads and atomics before it. IBTA 10.8.3.3.
+  bool is_fenced(const queue::Wqe& wqe) const { return wqe.fence && !read_ends_.empty(); }
   bool begin_next(bool may_begin);
   bool may_send_packet() const;
   bool build_packet(queue::Instant now, OutDatagram& out);
@@ -68,6 +72,7 @@ class Requester {
   void accept_data(queue::Instant now, std::span<const std::byte> bytes);
   // Everything below `psn` arrived, except what still lacks its response; false when such a response is missing.
   bool advance_to(queue::Instant now, std::uint64_t psn);
+  void retire_local_requests();
   void forget_answered_reads();
   void rewind(std::uint64_t psn);
   void on_missing_response(queue::Instant now, std::uint64_t newer_psn);

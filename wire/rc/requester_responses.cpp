@@ -139,6 +139,7 @@ bool Requester::advance_to(queue::Instant now, std::uint64_t psn) {
     if (acked_psn_ < record.end_psn()) break;
     queue.retire(WcStatus::Success, record.wants_response ? static_cast<std::uint32_t>(queue.at(seq).length) : 0);
   }
+  retire_local_requests();
   if (acked_psn_ == before) return is_complete;
 
   forget_answered_reads();
@@ -148,6 +149,14 @@ bool Requester::advance_to(queue::Instant now, std::uint64_t psn) {
   probe_.on_progress(now, acked_psn_, acked_psn_ < next_psn_ && retry_.limits().timeout_code != 0);
   is_probe_due_ = false;
   return is_complete;
+}
+
+// Of those that were carried out, the ones that all before them is done for.
+void Requester::retire_local_requests() {
+  queue::SendQueue& queue = *parts_.send_queue;
+  while (queue.retired() < outstanding_.begun_seq() && outstanding_.at(queue.retired()).packets == 0) {
+    queue.retire(WcStatus::Success);
+  }
 }
 
 void Requester::forget_answered_reads() {

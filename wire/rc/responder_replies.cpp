@@ -71,8 +71,8 @@ bool Responder::build_read_response(Reply& reply, OutDatagram& out) {
   const std::uint64_t offset = index * mtu;
   const std::uint64_t length = std::min(mtu, reth.length - offset);
   if (length > 0) {
-    const queue::Access found =
-        parts_.regions->find_remote(parts_.pd, reth.rkey, reth.address + offset, length, queue::kAccessRemoteRead);
+    const queue::Access found = parts_.regions->find_remote({parts_.pd, parts_.qpn}, reth.rkey, reth.address + offset,
+                                                            length, queue::kAccessRemoteRead);
     if (!found) {  // deregistered since the request was accepted
       break_off(NakCode::RemoteAccessError, reply.next_psn);
       return false;

@@ -25,10 +25,12 @@ queue::Result<void> UcQueuePair::check_opcode(const queue::Wqe& request) const {
     case SendImm:
     case Write:
     case WriteImm:
+    case LocalInv:
+    case BindMw:
       return {};
     default:
       return queue::error(EINVAL, queue::format("opcode %u is not an operation of unreliable connections, which send "
-                                                "and write",
+                                                "and write and bind windows",
                                                 static_cast<unsigned>(request.opcode)));
   }
 }
@@ -52,6 +54,7 @@ void UcQueuePair::forget() {
 bool UcQueuePair::next_datagram(queue::Instant, OutDatagram& out) {
   if (state() != QpState::Rts && (state() != QpState::Sqd || packet_ == 0)) return false;
   const queue::Wqe* wqe = sends_.next();
+  while (wqe != nullptr && is_local(*wqe)) wqe = carry_out_local(*wqe) ? sends_.next() : nullptr;
   if (wqe == nullptr) return false;
   const std::uint64_t seq = sends_.next_seq();
   if (packet_seq_ != seq) packet_ = 0;  // the one before it was flushed half-way
@@ -66,6 +69,17 @@ bool UcQueuePair::next_datagram(queue::Instant, OutDatagram& out) {
     sends_.handed_out();
     packet_ = 0;
   }
+  return true;
+}
+
+bool UcQueuePair::carry_out_local(const queue::Wqe& wqe) {
+  if (fails_by_force(wqe)) return false;
+  if (const auto done = outbound_.carry_out(wqe); !done) {
+    reasons_.add("%s", describe_failure(wqe, done.error()).c_str());
+    fail_send(queue::WcStatus::MwBindErr);
+    return false;
+  }
+  sends_.done_at_once();
   return true;
 }
 

@@ -27,6 +27,7 @@ class UcQueuePair final : public UnacknowledgedQueuePair {
   void receive(const PacketView& packet, const OpcodeInfo& info, const InDatagram& datagram) override;
 
  private:
+  bool carry_out_local(const queue::Wqe& wqe);
   void on_request(const PacketView& packet, const OpcodeInfo& info);
 
   Inbound inbound_;
