@@ -59,7 +59,7 @@ TEST_CASE("a datagram for memory that was unmapped fails the receive, one from t
   Device device;
   Cq cq(device);
   Qp qp(device, datagram_attr(cq));
-  start(qp);
+  start_datagrams(qp);
   ibv_ah_attr attr{};
   REQUIRE(ibv_query_gid(device.context, 1, 0, &attr.grh.dgid) == 0);
   attr.is_global = 1;
@@ -81,7 +81,7 @@ TEST_CASE("a datagram for memory that was unmapped fails the receive, one from t
   CHECK(received.status == IBV_WC_LOC_PROT_ERR);
 
   Qp sender(device, datagram_attr(cq));
-  start(sender);
+  start_datagrams(sender);
   REQUIRE(post_datagram(sender, to_itself, qp.qp->qp_num, {gone.addr, 8, gone.lkey}) == 0);
   CHECK(cq.take().status == IBV_WC_LOC_PROT_ERR);
   CHECK(ibv_dereg_mr(mr) == 0);
