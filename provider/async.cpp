@@ -33,6 +33,18 @@ EventGate& fill(const queue::AsyncEvent& from, ibv_async_event* event) {
   return qp_of(event->element.qp).async_events;
 }
 
+// Of an XRC target whose other handles keep it.
+bool is_of_closed_handle(const ibv_async_event& event) {
+  switch (event.event_type) {
+    case IBV_EVENT_CQ_ERR:
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+      return false;
+    default:
+      return qp_of(event.element.qp).is_handle_closed;
+  }
+}
+
 }  // namespace
 
 Result<void> wait_async_event(ibv_context* verbs, ibv_async_event* event) {
@@ -40,7 +52,13 @@ Result<void> wait_async_event(ibv_context* verbs, ibv_async_event* event) {
   if (auto alive = check_generation(context.generation); !alive) return alive;
   return context.async_events.while_waiting([&]() -> Result<void> {
     for (;;) {
-      const auto taken = context.async_events.take([&](const queue::AsyncEvent& e) { fill(e, event).on_delivered(); });
+      bool is_for_nobody = false;
+      const auto taken = context.async_events.take([&](const queue::AsyncEvent& e) {
+        EventGate& gate = fill(e, event);
+        is_for_nobody = is_of_closed_handle(*event);
+        if (!is_for_nobody) gate.on_delivered();
+      });
+      if (taken && is_for_nobody) continue;
       if (taken) return {};
       if (const int e = context.async_events.await()) {
         return queue::error(e, e == EAGAIN ? "no event is waiting" : "interrupted by a signal");

@@ -113,7 +113,7 @@ Result<void> destroy_cq(ibv_cq* verbs) {
   Cq& cq = cq_of(verbs);
   if (auto alive = cq.context.check_alive(); !alive) return alive;
   if (const std::uint32_t users = cq.users.load(); users != 0) {
-    return queue::error(EBUSY, "queue pairs still complete into this CQ");
+    return queue::error(EBUSY, "queue pairs or XRC SRQs still complete into this CQ");
   }
   if (cq.channel != nullptr) {
     cq.channel->events.erase_if([&](const queue::CompletionEvent& event) { return event.handle == verbs; });

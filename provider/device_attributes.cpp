@@ -23,7 +23,7 @@ constexpr int kMwMax = 1 << 20;
 constexpr int kPdMax = 65536;
 constexpr int kAhMax = 1 << 20;
 constexpr int kMulticastGroupsMax = 1024;  // each costs a descriptor
-constexpr int kReadsInFlightMax = 16;  // max_rd_atomic and max_dest_rd_atomic of one queue pair
+constexpr int kReadsInFlightMax = 16;      // max_rd_atomic and max_dest_rd_atomic of one queue pair
 // Vendor and part that no table of known hardware holds, so that no program takes us for a NIC with its quirks.
 constexpr std::uint32_t kVendorId = 0x6e6c;
 constexpr std::uint32_t kVendorPartId = 1;
@@ -82,7 +82,8 @@ void query_device(const Device& device, ibv_device_attr* attr) {
   attr->max_qp = kQpMax;
   attr->max_qp_wr = static_cast<int>(queue::kQueueDepthMax);
   attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID |
-                           IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
+                           IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
+                           IBV_DEVICE_XRC;
   attr->max_sge = static_cast<int>(queue::kSgeMax);
   attr->max_sge_rd = static_cast<int>(queue::kSgeMax);
   attr->max_cq = kCqMax;

@@ -59,10 +59,17 @@ void ack_cq_events(ibv_cq* cq, unsigned count);
 
 // Shared receive queues: ibv_create_srq(3).
 Result<ibv_srq*> create_srq(ibv_pd* pd, ibv_srq_init_attr* attr);  // writes back what it got
+Result<ibv_srq*> create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* attr);
+Result<void> srq_number(ibv_srq* srq, std::uint32_t* number);
 Result<void> modify_srq(ibv_srq* srq, const ibv_srq_attr* attr, int mask);
 Result<void> query_srq(ibv_srq* srq, ibv_srq_attr* attr);
 Result<void> destroy_srq(ibv_srq* srq);
 Result<void> post_srq_recv(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
+
+// XRC domains: ibv_open_xrcd(3), ibv_open_qp(3). EBUSY while anything belongs to it.
+Result<ibv_xrcd*> open_xrcd(ibv_context* context, const ibv_xrcd_init_attr* attr);
+Result<void> close_xrcd(ibv_xrcd* xrcd);
+Result<ibv_qp*> open_qp(ibv_context* context, const ibv_qp_open_attr* attr);
 
 // Queue pairs: ibv_create_qp(3), ibv_create_qp_ex(3), ibv_modify_qp(3), ibv_query_qp(3), ibv_post_send(3),
 // ibv_post_recv(3).

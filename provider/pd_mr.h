@@ -46,15 +46,21 @@ inline Pd& pd_of(ibv_pd* pd) {
 // What belongs to a protection domain counts there.
 class PdChild {
  public:
-  explicit PdChild(Pd& pd) : pd_(pd) { pd_.children.fetch_add(1); }
-  ~PdChild() { pd_.children.fetch_sub(1); }
+  explicit PdChild(Pd& pd) : PdChild(&pd) {}
+  explicit PdChild(Pd* pd) : pd_(pd) {
+    if (pd_ != nullptr) pd_->children.fetch_add(1);
+  }
+  ~PdChild() {
+    if (pd_ != nullptr) pd_->children.fetch_sub(1);
+  }
   PdChild(const PdChild&) = delete;
   PdChild& operator=(const PdChild&) = delete;
-  Pd& operator*() const { return pd_; }
-  Pd* operator->() const { return &pd_; }
+  Pd& operator*() const { return *pd_; }
+  Pd* operator->() const { return pd_; }
+  explicit operator bool() const { return pd_ != nullptr; }
 
  private:
-  Pd& pd_;
+  Pd* const pd_;
 };
 
 }  // namespace nicless::provider

@@ -22,10 +22,12 @@ namespace {
 constexpr unsigned kSendFlags =
     IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE | IBV_SEND_IP_CSUM;
 
+constexpr std::uint32_t kSrqnMask = 0xffffff;  // the rest is reserved in a packet's header
+
 // A work request in our form. The storage that its spans point at lives as long as this does.
 class SendRequest {
  public:
-  explicit SendRequest(const Qp& qp) : sge_max_(qp.send_queue.limits().sge_max) {}
+  explicit SendRequest(const Qp& qp) : sge_max_(qp.send_queue->limits().sge_max) {}
 
   Result<void> read(ibv_qp_type type, const ibv_send_wr& wr) {
     if (const auto opcode = number_of(wr.opcode); opcode > IBV_WR_SEND_WITH_INV) {
@@ -41,6 +43,7 @@ class SendRequest {
     wqe_.imm_or_key = wr.imm_data;                 // a union with invalidate_rkey
     if (wr.opcode == IBV_WR_LOCAL_INV) return {};  // has no message
     if (wr.opcode == IBV_WR_BIND_MW) return read_bind(wr);
+    if (type == IBV_QPT_XRC_SEND) wqe_.remote_srqn = queue::Srqn(wr.qp_type.xrc.remote_srqn & kSrqnMask);
     if (type != IBV_QPT_UD) {
       read_remote(wr);
     } else if (auto addressed = read_address(wr); !addressed) {
@@ -120,10 +123,14 @@ class SendRequest {
 Result<void> append(Qp& qp, SendRequest& request, const ibv_send_wr& wr) {
   if (auto read = request.read(qp.init.qp_type, wr); !read) return read;
   if (auto allowed = qp.transport->check_post_send(request.wqe()); !allowed) return allowed;
-  return qp.send_queue.post(request.wqe());
+  return qp.send_queue->post(request.wqe());
 }
 
 Result<void> append(Qp& qp, const ibv_recv_wr& wr) {
+  if (wire::service_of(qp.transport->transport()) == wire::Service::Xrc) {
+    return queue::error(EINVAL,
+                        "an XRC queue pair takes no receives; post to an SRQ of its domain (ibv_post_srq_recv)");
+  }
   if (qp.receive_queue == nullptr) {
     return queue::error(EINVAL, "this queue pair receives from an SRQ; post there (ibv_post_srq_recv)");
   }
@@ -135,8 +142,8 @@ Result<void> append(Qp& qp, const ibv_recv_wr& wr) {
 void force_failures(Qp& qp, std::uint64_t first) {
   ProcessFaults& faults = qp.context->runtime.faults();
   if (!faults.has_failures()) return;
-  for (std::uint64_t seq = first; seq < qp.send_queue.posted(); ++seq) {
-    if (const auto status = faults.next_send()) qp.send_queue.force_status(seq, *status);
+  for (std::uint64_t seq = first; seq < qp.send_queue->posted(); ++seq) {
+    if (const auto status = faults.next_send()) qp.send_queue->force_status(seq, *status);
   }
 }
 
@@ -148,7 +155,7 @@ Result<void> append_and_send(Qp& qp, F&& f) {
   Result<void> posted;
   {
     queue::MutexLock lock(port.mutex);
-    const std::uint64_t first = qp.send_queue.posted();
+    const std::uint64_t first = qp.send_queue->posted();
     posted = f();
     force_failures(qp, first);
     const queue::Instant now = wire::now();
@@ -165,6 +172,7 @@ Result<void> post_send(ibv_qp* verbs, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   Qp& qp = qp_of(verbs);
   *bad_wr = wr;
   if (auto alive = qp.context.check_alive(); !alive) return alive;
+  if (qp.send_queue == nullptr) return qp.transport->check_post_send({});
   SendRequest request(qp);
   // What stands before the first that is not taken is posted.
   return append_and_send(qp, [&] {
@@ -183,7 +191,7 @@ Result<void> post_built(Qp& qp, std::span<const queue::Wqe> requests) {
     for (const queue::Wqe& request : requests) {
       if (auto allowed = qp.transport->check_post_send(request); !allowed) return allowed;
     }
-    return qp.send_queue.post_all(requests);
+    return qp.send_queue->post_all(requests);
   });
 }
 

@@ -35,25 +35,32 @@ Result<void> check_type(const ibv_qp_type& type) {
     case IBV_QPT_RC:
     case IBV_QPT_UC:
     case IBV_QPT_UD:
-      return {};
-    case IBV_QPT_RAW_PACKET:
     case IBV_QPT_XRC_SEND:
+      return {};
     case IBV_QPT_XRC_RECV:
+      return queue::error(EINVAL,
+                          "an XRC target needs an XRC domain: ibv_create_qp_ex with IBV_QP_INIT_ATTR_XRCD makes it");
+    case IBV_QPT_RAW_PACKET:
     case IBV_QPT_DRIVER:
-      return queue::error(EOPNOTSUPP, "only queue pairs of types RC, UC and UD are supported yet");
+      return queue::error(EOPNOTSUPP, "only queue pairs of types RC, UC, UD and XRC are supported");
   }
   return queue::error(EINVAL, "qp_type is no value of enum ibv_qp_type");
 }
 
 Result<void> check(const ibv_pd* pd, const ibv_qp_init_attr& attr) {
   if (auto type = check_type(attr.qp_type); !type) return type;
-  if (attr.send_cq == nullptr || attr.recv_cq == nullptr) {
-    return queue::error(EINVAL, "a queue pair needs a send_cq and a recv_cq");
+  const bool is_initiator = attr.qp_type == IBV_QPT_XRC_SEND;  // which receives nothing
+  if (attr.send_cq == nullptr || (attr.recv_cq == nullptr && !is_initiator)) {
+    return queue::error(
+        EINVAL, is_initiator ? "an XRC initiator needs a send_cq" : "a queue pair needs a send_cq and a recv_cq");
   }
   const ibv_context* const context = pd->context;
-  if (attr.send_cq->context != context || attr.recv_cq->context != context ||
+  if (attr.send_cq->context != context || (attr.recv_cq != nullptr && attr.recv_cq->context != context) ||
       (attr.srq != nullptr && attr.srq->context != context)) {
     return queue::error(EINVAL, "the PD, the CQs and the SRQ belong to different contexts");
+  }
+  if (attr.srq != nullptr && srq_of(attr.srq).xrcd) {
+    return queue::error(EINVAL, "the SRQ is of type IBV_SRQT_XRC, which XRC targets alone receive from");
   }
   if (auto at_most = check_at_most("max_send_wr", attr.cap.max_send_wr, queue::kQueueDepthMax); !at_most)
     return at_most;
@@ -72,8 +79,13 @@ std::vector<std::string> reasons_of(Qp& qp) {
   return qp.transport->take_reasons();
 }
 
+std::unique_ptr<queue::SendQueue> make_send_queue(const ibv_qp_init_attr& attr, queue::Qpn qpn) {
+  if (attr.send_cq == nullptr) return nullptr;
+  return std::make_unique<queue::SendQueue>(send_limits(attr), cq_of(attr.send_cq).queue, qpn);
+}
+
 std::unique_ptr<queue::ReceiveQueue> make_receive_queue(const ibv_qp_init_attr& attr, queue::Qpn qpn) {
-  if (attr.srq != nullptr) return nullptr;
+  if (attr.srq != nullptr || attr.recv_cq == nullptr) return nullptr;
   return std::make_unique<queue::ReceiveQueue>(attr.cap.max_recv_wr, attr.cap.max_recv_sge, cq_of(attr.recv_cq).queue,
                                                qpn);
 }
@@ -85,18 +97,20 @@ queue::ReceiveSource& posted_receives(const Qp& qp) {
 
 std::unique_ptr<queue::ReceiveSource> make_denied_receives(const Qp& qp) {
   ProcessFaults& faults = qp.context->runtime.faults();
-  if (!faults.has_denials()) return nullptr;
+  if (!faults.has_denials() || !qp.has_receives()) return nullptr;
   return std::make_unique<DeniedReceives>(posted_receives(qp), faults);
 }
 
 wire::QpParts parts_of(Qp& qp) {
   wire::QpParts parts;
   parts.qpn = qp.seat.qpn;
-  parts.pd = qp.pd->id;
-  parts.send_queue = &qp.send_queue;
+  if (qp.pd) parts.pd = qp.pd->id;
+  parts.send_queue = qp.send_queue.get();
   parts.own_receives = qp.receive_queue.get();
-  parts.receives = qp.denied_receives ? qp.denied_receives.get() : &posted_receives(qp);
-  parts.recv_cq = &qp.recv_cq->queue;
+  if (qp.has_receives()) parts.receives = qp.denied_receives ? qp.denied_receives.get() : &posted_receives(qp);
+  if (qp.srq) parts.srq_pd = qp.srq->pd->id;
+  if (qp.recv_cq) parts.recv_cq = &qp.recv_cq->queue;
+  if (qp.xrc_group) parts.xrc_domain = &qp.xrc_group->domain();
   parts.regions = &qp.context->regions;
   parts.async_events = &qp.context->async_events;
   parts.handle = &qp.verbs.qp_base;
@@ -107,6 +121,8 @@ wire::QpParts parts_of(Qp& qp) {
 std::unique_ptr<wire::ProgramQueuePair> make_transport(ibv_qp_type type, const wire::QpParts& parts) {
   if (type == IBV_QPT_UC) return std::make_unique<wire::UcQueuePair>(parts);
   if (type == IBV_QPT_UD) return std::make_unique<wire::UdQueuePair>(parts);
+  if (type == IBV_QPT_XRC_SEND) return std::make_unique<wire::RcQueuePair>(parts, wire::Transport::XrcInitiator);
+  if (type == IBV_QPT_XRC_RECV) return std::make_unique<wire::RcQueuePair>(parts, wire::Transport::XrcTarget);
   return std::make_unique<wire::RcQueuePair>(parts);
 }
 
@@ -135,24 +151,91 @@ Result<void> modify(Qp& qp, const ibv_qp_attr& attr, std::uint32_t mask) {
   return {};
 }
 
+Result<std::unique_ptr<Qp>> make_qp(const QpRequest& request) {
+  Runtime& runtime = request.context.runtime;
+  auto seat = runtime.take_seat();
+  if (!seat) return seat.error();
+  std::unique_ptr<Qp> qp;
+  try {
+    qp = std::make_unique<Qp>(request, *seat);
+    if (qp->xrc_group) qp->xrc_group->add(*qp);
+    runtime.set_reasons(seat->qpn, [raw = qp.get()] { return reasons_of(*raw); });
+    queue::MutexLock lock(seat->port->mutex);
+    seat->port->engine().add(seat->qpn, *qp->transport);
+  } catch (const std::bad_alloc&) {
+    if (qp && qp->xrc_group) qp->xrc_group->close(*qp);
+    runtime.leave_seat(*seat, [] {});
+    throw;
+  }
+  return qp;
+}
+
+// Of all that is asked for, an XRC target has its domain and its context.
+Result<ibv_qp*> create_xrc_target(ibv_context* verbs, ibv_qp_init_attr_ex* attr) {
+  if ((attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) == 0 || attr->xrcd == nullptr) {
+    return queue::error(EINVAL, "an XRC target needs an xrcd: comp_mask must have IBV_QP_INIT_ATTR_XRCD");
+  }
+  if (attr->comp_mask >= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS << 1) {
+    return queue::error(EOPNOTSUPP, "comp_mask has unknown bits");
+  }
+  if (attr->xrcd->context != verbs) return queue::error(EINVAL, "the XRC domain belongs to another context");
+  Context& context = context_of(verbs);
+  if (auto alive = check_generation(context.generation); !alive) return alive.error();
+  ibv_qp_init_attr granted{};
+  granted.qp_context = attr->qp_context;
+  granted.qp_type = IBV_QPT_XRC_RECV;
+  auto qp = make_qp({context, nullptr, &xrcd_of(attr->xrcd), granted});
+  if (!qp) return qp.error();
+  attr->cap = granted.cap;
+  return &(*qp).release()->verbs.qp_base;
+}
+
+// The queue pair goes from its engine and its completions from the CQs; nothing more happens to it.
+void take_from_engine(Qp& qp) {
+  qp.context->runtime.log_reasons(qp.seat.qpn);
+  qp.context->runtime.leave_seat(qp.seat, [&] {
+    qp.context->regions.unbind_all_of(qp.seat.qpn);
+    if (qp.send_cq) qp.send_cq->queue.purge(qp.seat.qpn);
+    if (qp.recv_cq) qp.recv_cq->queue.purge(qp.seat.qpn);
+    qp.transport->leave();
+  });
+}
+
+void wait_for_events(Qp& qp) {
+  qp.context->async_events.erase_if([&](const queue::AsyncEvent& event) { return event.handle == &qp.verbs; });
+  qp.async_events.wait_until_acknowledged();
+}
+
+void close_opened(OpenedQp& handle) {
+  Qp& target = handle.real;
+  delete &handle;
+  if (!target.xrc_group->close(target)) return;
+  take_from_engine(target);
+  wait_for_events(target);
+  delete &target;
+}
+
 }  // namespace
 
-Qp::Qp(Pd& the_pd, const ibv_qp_init_attr& attr_given, Seat the_seat)
-    : context(*the_pd.context),
-      pd(the_pd),
-      send_cq(&cq_of(attr_given.send_cq)),
-      recv_cq(&cq_of(attr_given.recv_cq)),
-      srq(attr_given.srq != nullptr ? &srq_of(attr_given.srq) : nullptr),
+Qp::Qp(const QpRequest& request, Seat the_seat)
+    : QpHandle(*this),
+      context(request.context),
+      pd(request.pd),
+      send_cq(request.attr.send_cq != nullptr ? &cq_of(request.attr.send_cq) : nullptr),
+      recv_cq(request.attr.recv_cq != nullptr ? &cq_of(request.attr.recv_cq) : nullptr),
+      srq(request.attr.srq != nullptr ? &srq_of(request.attr.srq) : nullptr),
+      xrcd(request.xrcd),
+      xrc_group(request.xrcd != nullptr ? request.xrcd->group : nullptr),
       seat(std::move(the_seat)),
-      init(attr_given),
-      send_queue(send_limits(attr_given), send_cq->queue, seat.qpn),
-      receive_queue(make_receive_queue(attr_given, seat.qpn)),
+      init(request.attr),
+      send_queue(make_send_queue(init, seat.qpn)),
+      receive_queue(make_receive_queue(init, seat.qpn)),
       denied_receives(make_denied_receives(*this)),
-      transport(make_transport(attr_given.qp_type, parts_of(*this))) {
+      transport(make_transport(init.qp_type, parts_of(*this))) {
   ibv_qp& base = verbs.qp_base;
   base.context = public_context(*context);
   base.qp_context = init.qp_context;
-  base.pd = &pd->verbs;
+  base.pd = pd ? &pd->verbs : nullptr;
   base.send_cq = init.send_cq;
   base.recv_cq = init.recv_cq;
   base.srq = init.srq;
@@ -161,14 +244,24 @@ Qp::Qp(Pd& the_pd, const ibv_qp_init_attr& attr_given, Seat the_seat)
   base.qp_type = init.qp_type;
   pthread_mutex_init(&base.mutex, nullptr);
   pthread_cond_init(&base.cond, nullptr);
-  send_cq->attach(seat.port);
-  recv_cq->attach(seat.port);
+  if (send_cq) send_cq->attach(seat.port);
+  if (recv_cq) recv_cq->attach(seat.port);
 }
 
 // The builder's type is whole here.
 Qp::~Qp() {
-  send_cq->detach(seat.port);
-  recv_cq->detach(seat.port);
+  if (send_cq) send_cq->detach(seat.port);
+  if (recv_cq) recv_cq->detach(seat.port);
+}
+
+OpenedQp::OpenedQp(Xrcd& the_xrcd, Qp& target, void* qp_context)
+    : QpHandle(target), context(*the_xrcd.context), xrcd(&the_xrcd) {
+  verbs.qp_base = target.verbs.qp_base;
+  verbs.qp_base.context = public_context(*context);
+  verbs.qp_base.qp_context = qp_context;
+  verbs.qp_base.state = IBV_QPS_UNKNOWN;
+  pthread_mutex_init(&verbs.qp_base.mutex, nullptr);
+  pthread_cond_init(&verbs.qp_base.cond, nullptr);
 }
 
 Result<ibv_qp*> create_qp(ibv_pd* verbs, ibv_qp_init_attr* attr) {
@@ -177,32 +270,27 @@ Result<ibv_qp*> create_qp(ibv_pd* verbs, ibv_qp_init_attr* attr) {
   if (auto checked = check(verbs, *attr); !checked) return checked.error();
   ibv_qp_init_attr granted = *attr;
   granted.cap.max_inline_data = std::max(granted.cap.max_inline_data, kInlineGranted);
-  if (granted.srq != nullptr) granted.cap.max_recv_wr = granted.cap.max_recv_sge = 0;
-  Runtime& runtime = pd.context->runtime;
-  auto seat = runtime.take_seat();
-  if (!seat) return seat.error();
-  std::unique_ptr<Qp> qp;
-  try {
-    qp = std::make_unique<Qp>(pd, granted, *seat);
-    runtime.set_reasons(seat->qpn, [raw = qp.get()] { return reasons_of(*raw); });
-    queue::MutexLock lock(seat->port->mutex);
-    seat->port->engine().add(seat->qpn, *qp->transport);
-  } catch (const std::bad_alloc&) {
-    runtime.leave_seat(*seat, [] {});
-    throw;
+  if (granted.qp_type == IBV_QPT_XRC_SEND) {
+    granted.recv_cq = nullptr;
+    granted.srq = nullptr;
   }
+  const bool has_own_receives = granted.recv_cq != nullptr && granted.srq == nullptr;
+  if (!has_own_receives) granted.cap.max_recv_wr = granted.cap.max_recv_sge = 0;
+  auto qp = make_qp({*pd.context, &pd, nullptr, granted});
+  if (!qp) return qp.error();
   attr->cap = granted.cap;
-  return &qp.release()->verbs.qp_base;
+  return &(*qp).release()->verbs.qp_base;
 }
 
 Result<ibv_qp*> create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
+  if (number_of(attr->qp_type) == IBV_QPT_XRC_RECV) return create_xrc_target(context, attr);
   if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attr->pd == nullptr) {
     return queue::error(EINVAL, "comp_mask must have IBV_QP_INIT_ATTR_PD and pd must be given");
   }
   if (attr->pd->context != context) return queue::error(EINVAL, "the PD belongs to another context");
-  constexpr std::uint32_t kKnown =
-      IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-  if ((attr->comp_mask & ~kKnown) != 0) {
+  std::uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  if (number_of(attr->qp_type) == IBV_QPT_XRC_SEND) known |= IBV_QP_INIT_ATTR_XRCD;  // given and not looked at
+  if ((attr->comp_mask & ~known) != 0) {
     return queue::error(EOPNOTSUPP, "of comp_mask, only PD, CREATE_FLAGS and SEND_OPS_FLAGS are supported");
   }
   const std::uint32_t flags = (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 ? attr->create_flags : 0;
@@ -211,7 +299,7 @@ Result<ibv_qp*> create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
   }
   const bool has_send_ops = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
   if (has_send_ops) {
-    if (auto known = check_send_ops(attr->send_ops_flags); !known) return known.error();
+    if (auto checked = check_send_ops(attr->send_ops_flags); !checked) return checked.error();
   }
   ibv_qp_init_attr plain{attr->qp_context, attr->send_cq, attr->recv_cq,   attr->srq,
                          attr->cap,        attr->qp_type, attr->sq_sig_all};
@@ -226,7 +314,9 @@ Result<ibv_qp*> create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
 Result<void> modify_qp(ibv_qp* verbs, const ibv_qp_attr* attr, int mask) {
   Qp& qp = qp_of(verbs);
   if (auto alive = qp.context.check_alive(); !alive) return alive;
-  return modify(qp, *attr, static_cast<std::uint32_t>(mask));
+  auto modified = modify(qp, *attr, static_cast<std::uint32_t>(mask));
+  if (modified) verbs->state = qp.verbs.qp_base.state;  // of a handle that ibv_open_qp gave
+  return modified;
 }
 
 Result<void> query_qp(ibv_qp* verbs, ibv_qp_attr* attr, int, ibv_qp_init_attr* init_attr) {
@@ -241,19 +331,25 @@ Result<void> query_qp(ibv_qp* verbs, ibv_qp_attr* attr, int, ibv_qp_init_attr* i
   return {};
 }
 
-// First the queue pair goes from its engine and its completions from the CQs; then events about it are waited for.
+// A target that others have opened lives on with them. Else first the queue pair goes, then events about it are waited
+// for.
 Result<void> destroy_qp(ibv_qp* verbs) {
-  Qp& qp = qp_of(verbs);
+  QpHandle& handle = qp_handle_of(verbs);
+  Qp& qp = handle.real;
   if (auto alive = qp.context.check_alive(); !alive) return alive;
   if (auto free = check_no_attachment(qp); !free) return free;
-  qp.context->runtime.log_reasons(qp.seat.qpn);
-  qp.context->runtime.leave_seat(qp.seat, [&] {
-    qp.context->regions.unbind_all_of(qp.seat.qpn);
-    qp.send_cq->queue.purge(qp.seat.qpn);
-    qp.recv_cq->queue.purge(qp.seat.qpn);
-  });
-  qp.context->async_events.erase_if([&](const queue::AsyncEvent& event) { return event.handle == verbs; });
-  qp.async_events.wait_until_acknowledged();
+  if (&handle != &qp) {
+    close_opened(static_cast<OpenedQp&>(handle));
+    return {};
+  }
+  if (qp.xrc_group && !qp.xrc_group->close(qp)) {
+    qp.is_handle_closed = true;
+    wait_for_events(qp);
+    qp.xrcd.reset();
+    return {};
+  }
+  take_from_engine(qp);
+  wait_for_events(qp);
   delete &qp;
   return {};
 }

@@ -72,6 +72,16 @@ Result<Runtime*> Runtime::current() {
   return runtime.release();
 }
 
+Runtime::Runtime(std::unique_ptr<ProcessFaults> faults)
+    : faults_(std::move(faults)), srqn_(static_cast<std::uint32_t>(random_u64())) {}
+
+queue::Srqn Runtime::next_srqn() {
+  constexpr std::uint32_t kMask = 0xffffff;
+  std::uint32_t number = 0;
+  while (number == 0) number = srqn_.fetch_add(1) & kMask;
+  return queue::Srqn(number);
+}
+
 Result<Seat> Runtime::take_seat() {
   queue::MutexLock lock(registry_);
   for (const auto& port : data_ports_) {

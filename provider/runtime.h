@@ -5,6 +5,7 @@
 // Locks, in this order: the registry here, then a port's, then SRQ | RQ, CQ, channel. Nothing is held while waiting.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "provider/cm_desk.h"
 #include "provider/faults.h"
+#include "provider/xrc_group.h"
 #include "queue/mutex.h"
 #include "queue/result.h"
 #include "wire/io/progress_thread.h"
@@ -63,12 +65,16 @@ class Runtime final : public wire::ProgressOwner {
   wire::ProgressThread& progress() { return *progress_; }
   CmDesk& cm_desk() { return cm_desk_; }
   ProcessFaults& faults() { return *faults_; }
+  XrcDomains& xrc_domains() { return xrc_domains_; }
+  // Numbers of shared receive queues: 24 bits, never 0, the first one by chance, so that no two processes take each
+  // other's.
+  queue::Srqn next_srqn();
 
   void on_turn(wire::UdpPort& port, const wire::TurnReport& report) override;
   std::optional<queue::Instant> on_wake(queue::Instant now) override;
 
  private:
-  explicit Runtime(std::unique_ptr<ProcessFaults> faults) : faults_(std::move(faults)) {}
+  explicit Runtime(std::unique_ptr<ProcessFaults> faults);
   static void end_faults();
   Result<Seat> sit_down(const std::shared_ptr<wire::UdpPort>& port) REQUIRES(registry_);
   Result<std::shared_ptr<wire::UdpPort>> open_data_port(const wire::SocketConfig& config) REQUIRES(registry_);
@@ -82,6 +88,8 @@ class Runtime final : public wire::ProgressOwner {
   const std::unique_ptr<ProcessFaults> faults_;
   wire::ProgressThread* progress_ = nullptr;
   CmDesk cm_desk_;
+  XrcDomains xrc_domains_;
+  std::atomic<std::uint32_t> srqn_;
   queue::Mutex registry_;
   std::vector<std::shared_ptr<wire::UdpPort>> ports_ GUARDED_BY(registry_);       // all
   std::vector<std::shared_ptr<wire::UdpPort>> data_ports_ GUARDED_BY(registry_);  // those with queue pairs

@@ -17,6 +17,7 @@ class UseOf {
   UseOf(const UseOf&) = delete;
   UseOf& operator=(const UseOf&) = delete;
   Object* operator->() const { return object_; }
+  Object* get() const { return object_; }
   explicit operator bool() const { return object_ != nullptr; }
 
  private:

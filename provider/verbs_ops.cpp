@@ -67,6 +67,21 @@ int op_post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
 ibv_qp* op_create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
   return null_and_errno("ibv_create_qp_ex", [&] { return create_qp_ex(context, attr); });
 }
+ibv_srq* op_create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* attr) {
+  return null_and_errno("ibv_create_srq_ex", [&] { return create_srq_ex(context, attr); });
+}
+int op_srq_number(ibv_srq* srq, uint32_t* number) {
+  return errno_itself("ibv_get_srq_num", [&] { return srq_number(srq, number); });
+}
+ibv_xrcd* op_open_xrcd(ibv_context* context, ibv_xrcd_init_attr* attr) {
+  return null_and_errno("ibv_open_xrcd", [&] { return open_xrcd(context, attr); });
+}
+int op_close_xrcd(ibv_xrcd* xrcd) {
+  return errno_itself("ibv_close_xrcd", [&] { return close_xrcd(xrcd); });
+}
+ibv_qp* op_open_qp(ibv_context* context, ibv_qp_open_attr* attr) {
+  return null_and_errno("ibv_open_qp", [&] { return open_qp(context, attr); });
+}
 void* op_alloc_buf(ibv_pd* pd, size_t size, ibv_buf** buf) {
   return null_and_errno("ibv_alloc_buf", [&] { return alloc_buf(pd, size, buf); });
 }
@@ -136,6 +151,11 @@ void fill_ops(nicless_verbs_context& context) {
   extended.create_cq_ex = op_create_cq_ex;
   extended.modify_cq = op_modify_cq;
   extended.create_qp_ex = op_create_qp_ex;
+  extended.create_srq_ex = op_create_srq_ex;
+  extended.get_srq_num = op_srq_number;
+  extended.open_xrcd = op_open_xrcd;
+  extended.close_xrcd = op_close_xrcd;
+  extended.open_qp = op_open_qp;
   extended.sz = sizeof context;
   extended.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
   context.alloc_buf = op_alloc_buf;

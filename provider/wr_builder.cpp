@@ -49,8 +49,11 @@ void begin_remote(ibv_qp_ex* qp, SendOpcode opcode, std::uint32_t rkey, std::uin
   });
 }
 
+void refuse(ibv_qp_ex* qp, int errno_value, const char* why) {
+  build(qp, [&](WrBuilder& builder) NO_THREAD_SAFETY_ANALYSIS { builder.refuse({errno_value, why}); });
+}
 void refuse(ibv_qp_ex* qp, const char* why) {
-  build(qp, [&](WrBuilder& builder) NO_THREAD_SAFETY_ANALYSIS { builder.refuse({EOPNOTSUPP, why}); });
+  refuse(qp, EOPNOTSUPP, why);
 }
 
 void wr_atomic_cmp_swp(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap) {
@@ -101,8 +104,12 @@ void wr_atomic_write(ibv_qp_ex* qp, uint32_t, uint64_t, const void*) {
 void wr_flush(ibv_qp_ex* qp, uint32_t, uint64_t, size_t, uint8_t, uint8_t) {
   refuse(qp, "RDMA FLUSH is not supported");
 }
-void wr_set_xrc_srqn(ibv_qp_ex* qp, uint32_t) {
-  refuse(qp, "XRC is not supported");
+void wr_set_xrc_srqn(ibv_qp_ex* qp, uint32_t remote_srqn) {
+  constexpr std::uint32_t kSrqnMask = 0xffffff;  // the rest is reserved in a packet's header
+  if (qp->qp_base.qp_type != IBV_QPT_XRC_SEND)
+    return refuse(qp, EINVAL, "only XRC initiators name an SRQ of the peer's");
+  build(qp, [&](WrBuilder& builder)
+                NO_THREAD_SAFETY_ANALYSIS { builder.current().remote_srqn = queue::Srqn(remote_srqn & kSrqnMask); });
 }
 void wr_set_ud_addr(ibv_qp_ex* qp, ibv_ah* ah, uint32_t remote_qpn, uint32_t remote_qkey) {
   build(qp, [&](WrBuilder& builder)

@@ -26,6 +26,7 @@ class StrongId {
 };
 
 using Qpn = StrongId<struct QpnTag>;    // 24 bits; IBTA 9.2
+using Srqn = StrongId<struct SrqnTag>;  // 24 bits; IBTA A14
 using LKey = StrongId<struct LKeyTag>;  // local key of a memory region
 using RKey = StrongId<struct RKeyTag>;  // remote key of a memory region
 using PdId = StrongId<struct PdTag>;    // protection domain

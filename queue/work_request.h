@@ -69,6 +69,7 @@ struct Wqe {
   std::uint64_t compare_add = 0;  // atomics
   std::uint64_t swap = 0;
   DatagramAddress datagram{};  // of an unreliable datagram
+  Srqn remote_srqn{};          // XRC: the SRQ at the target's end
   std::span<const Sge> sges{};
   std::span<const std::byte> inline_data{};
   std::uint64_t length = 0;  // bytes of the whole message

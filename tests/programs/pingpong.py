@@ -61,5 +61,13 @@ def unreliable():
     yield pair("ibv_ud_pingpong", "-g {gid6} -c -s 1000", 100)
 
 
+def extended():
+    """XRC: one client, as the SRQs of several would have to be in one process (docs/adr/0010)."""
+    for more in ("", "-n 200", "-n 200 -e", "-n 50 -e -m 512 -s 9000", "-n 20 -s 100000", "-n 20 -s 1"):
+        command = f"ibv_xsrq_pingpong -p {{port}} -g {{gid}} {more}"
+        printed = (r"^success$",)
+        yield Pair(f"ibv_xsrq_pingpong {more}".strip(), command, command + " {server}", "tcp", printed, printed)
+
+
 def table():
-    return [*reliable(), *builders(), *shared_receive_queue(), *unreliable()]
+    return [*reliable(), *builders(), *shared_receive_queue(), *extended(), *unreliable()]

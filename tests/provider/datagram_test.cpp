@@ -97,23 +97,8 @@ TEST_CASE("an unreliable connection carries a message of several packets", "[uc]
   attr.qp_type = IBV_QPT_UC;
   Qp a(device, attr);
   Qp b(device, attr);
-  for (Qp* qp : {&a, &b}) {
-    const Qp& peer = qp == &a ? b : a;
-    REQUIRE(qp->to_init() == 0);
-    ibv_qp_attr rtr{};
-    rtr.qp_state = IBV_QPS_RTR;
-    rtr.path_mtu = IBV_MTU_1024;
-    rtr.dest_qp_num = peer.qp->qp_num;
-    rtr.ah_attr.is_global = 1;
-    rtr.ah_attr.port_num = 1;
-    rtr.ah_attr.grh.hop_limit = 64;
-    REQUIRE(ibv_query_gid(device.context, 1, 0, &rtr.ah_attr.grh.dgid) == 0);
-    REQUIRE(ibv_modify_qp(qp->qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN) ==
-            0);
-    ibv_qp_attr rts{};
-    rts.qp_state = IBV_QPS_RTS;
-    REQUIRE(ibv_modify_qp(qp->qp, &rts, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0);
-  }
+  a.connect_unreliable(b);
+  b.connect_unreliable(a);
   REQUIRE(b.post_recv(1, {memory.sge(4096, 3000)}) == 0);
   REQUIRE(a.post_send(2, {memory.sge(0, 2500)}) == 0);
   CHECK(cq.take().status == IBV_WC_SUCCESS);

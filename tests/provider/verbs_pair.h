@@ -192,6 +192,21 @@ class Qp {
     REQUIRE(to_rtr(peer.qp->qp_num, gid) == 0);
     REQUIRE(to_rts(rnr_retry) == 0);
   }
+  void connect_unreliable(const Qp& peer) {
+    REQUIRE(to_init() == 0);
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_RTR;
+    attr.path_mtu = IBV_MTU_1024;
+    attr.dest_qp_num = peer.qp->qp_num;
+    attr.ah_attr.is_global = 1;
+    attr.ah_attr.port_num = 1;
+    attr.ah_attr.grh.hop_limit = 64;
+    REQUIRE(ibv_query_gid(peer.device.context, 1, 0, &attr.ah_attr.grh.dgid) == 0);
+    REQUIRE(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN) ==
+            0);
+    attr.qp_state = IBV_QPS_RTS;
+    REQUIRE(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0);
+  }
   int to_error() {
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_ERR;

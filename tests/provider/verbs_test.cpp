@@ -63,7 +63,6 @@ TEST_CASE("a context says that it is extended and how long it is", "[provider][o
 
 TEST_CASE("what makes something that we lack gives NULL and EOPNOTSUPP", "[provider][unsupported]") {
   const Context context = open_first();
-  ibv_xrcd_init_attr xrcd{};
   ibv_counters_init_attr counters{};
   ibv_wq_init_attr wq{};
   const auto refused = [](const void* made) {
@@ -71,7 +70,6 @@ TEST_CASE("what makes something that we lack gives NULL and EOPNOTSUPP", "[provi
     errno = 0;
     return as_promised;
   };
-  CHECK(refused(ibv_open_xrcd(context.get(), &xrcd)));
   CHECK(refused(ibv_create_counters(context.get(), &counters)));
   CHECK(refused(ibv_create_wq(context.get(), &wq)));
   CHECK(refused(ibv_import_device(0)));
@@ -82,8 +80,6 @@ TEST_CASE("what makes something that we lack gives NULL and EOPNOTSUPP", "[provi
 
 TEST_CASE("what does something that we lack returns EOPNOTSUPP", "[provider][unsupported]") {
   const Context context = open_first();
-  ibv_xrcd xrcd{context.get()};
-  CHECK(ibv_close_xrcd(&xrcd) == EOPNOTSUPP);
   CHECK(ibv_set_ece(nullptr, nullptr) == EOPNOTSUPP);
 }
 

@@ -8,6 +8,11 @@ namespace nicless::sim {
 
 namespace {
 
+wire::Transport transport_of(wire::Service service) {
+  if (service == wire::Service::Uc) return wire::Transport::Uc;
+  return service == wire::Service::Ud ? wire::Transport::Ud : wire::Transport::Rc;
+}
+
 using queue::SendOpcode;
 using wire::Family;
 
@@ -21,7 +26,7 @@ const wire::OpcodeInfo& info_of(const Packet& packet) {
 }
 
 SideConfig side_of(const GoldenFlow& flow) {
-  return {.send_depth = kDepth, .recv_depth = kDepth, .service = flow.service};
+  return {.send_depth = kDepth, .recv_depth = kDepth, .transport = transport_of(flow.service)};
 }
 
 // Both ends' numbers are those of the capture's requests; the direction that is not played has none.

@@ -72,11 +72,11 @@ Packet make_ack(queue::Qpn dest, std::uint32_t psn, wire::Aeth aeth) {
   return packet;
 }
 
-ExactPair::ExactPair(const SideConfig& side, const ConnectionConfig& connection)
+ExactPair::ExactPair(const SideConfig& a_side, const SideConfig& b_side, const ConnectionConfig& connection)
     : a_engine(kPortA),
       b_engine(kPortB),
-      a(a_engine, {address_of(1), kPortA}, side, 1),
-      b(b_engine, {address_of(2), kPortB}, side, 2) {
+      a(a_engine, {address_of(1), kPortA}, a_side, 1),
+      b(b_engine, {address_of(2), kPortB}, b_side, 2) {
   connect_both(now, a, b, connection);
 }
 

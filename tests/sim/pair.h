@@ -50,7 +50,9 @@ Packet make_packet(wire::Op op, queue::Qpn dest, std::uint32_t psn, std::span<co
 Packet make_ack(queue::Qpn dest, std::uint32_t psn, wire::Aeth aeth);
 
 struct ExactPair {
-  explicit ExactPair(const SideConfig& side = {}, const ConnectionConfig& connection = {});
+  explicit ExactPair(const SideConfig& side = {}, const ConnectionConfig& connection = {})
+      : ExactPair(side, side, connection) {}
+  ExactPair(const SideConfig& a_side, const SideConfig& b_side, const ConnectionConfig& connection);
 
   // All that a side wants to send now.
   std::vector<Packet> take(Side& from);

@@ -30,10 +30,10 @@ Wc to_value(const ibv_wc& wc) {
   return value;
 }
 
-std::unique_ptr<wire::ProgramQueuePair> make_queue_pair(wire::Service service, const wire::QpParts& parts) {
-  if (service == wire::Service::Uc) return std::make_unique<wire::UcQueuePair>(parts);
-  if (service == wire::Service::Ud) return std::make_unique<wire::UdQueuePair>(parts);
-  return std::make_unique<wire::RcQueuePair>(parts);
+std::unique_ptr<wire::ProgramQueuePair> make_queue_pair(wire::Transport transport, const wire::QpParts& parts) {
+  if (transport == wire::Transport::Uc) return std::make_unique<wire::UcQueuePair>(parts);
+  if (transport == wire::Transport::Ud) return std::make_unique<wire::UdQueuePair>(parts);
+  return std::make_unique<wire::RcQueuePair>(parts, transport);
 }
 
 // What each transport's edges take, of all that `attributes` holds.
@@ -42,14 +42,18 @@ struct Masks {
   std::uint32_t rtr;
   std::uint32_t rts;
 };
-Masks masks_of(wire::Service service) {
+Masks masks_of(wire::Transport transport) {
   using namespace wire::attr_mask;
   constexpr std::uint32_t kInit = kState | kPkeyIndex | kPort;
-  if (service == wire::Service::Ud) return {kInit | kQkey, kState, kState | kSqPsn};
+  if (transport == wire::Transport::Ud) return {kInit | kQkey, kState, kState | kSqPsn};
   constexpr std::uint32_t kConnected = kState | kAv | kPathMtu | kDestQpn | kRqPsn;
-  if (service == wire::Service::Uc) return {kInit | kAccessFlags, kConnected, kState | kSqPsn};
-  return {kInit | kAccessFlags, kConnected | kMaxDestRdAtomic | kMinRnrTimer,
-          kState | kSqPsn | kTimeout | kRetryCnt | kRnrRetry | kMaxQpRdAtomic};
+  if (transport == wire::Transport::Uc) return {kInit | kAccessFlags, kConnected, kState | kSqPsn};
+  constexpr std::uint32_t kResponder = kMaxDestRdAtomic | kMinRnrTimer;
+  constexpr std::uint32_t kSending = kState | kSqPsn | kTimeout;
+  constexpr std::uint32_t kRequester = kRetryCnt | kRnrRetry | kMaxQpRdAtomic;
+  if (transport == wire::Transport::XrcInitiator) return {kInit | kAccessFlags, kConnected, kSending | kRequester};
+  if (transport == wire::Transport::XrcTarget) return {kInit | kAccessFlags, kConnected | kResponder, kSending};
+  return {kInit | kAccessFlags, kConnected | kResponder, kSending | kRequester};
 }
 
 }  // namespace
@@ -87,19 +91,22 @@ Side::Side(wire::Engine& engine, const wire::Endpoint& endpoint, const SideConfi
   wire::QpParts parts;
   parts.qpn = qpn_;
   parts.pd = pd_;
-  parts.send_queue = &send_queue_;
-  parts.receives = &receive_queue_;
-  parts.own_receives = &receive_queue_;
+  if (config.transport != wire::Transport::XrcTarget) parts.send_queue = &send_queue_;
+  if (wire::service_of(config.transport) != wire::Service::Xrc) {
+    parts.receives = &receive_queue_;
+    parts.own_receives = &receive_queue_;
+    parts.recv_cq = &recv_cq_;
+  }
   if (shared_receives_) {
     parts.receives = shared_receives_;
     parts.own_receives = nullptr;
   }
-  parts.recv_cq = &recv_cq_;
+  parts.xrc_domain = config.xrc_domain;
   parts.regions = &regions_;
   parts.async_events = &async_events_;
   parts.handle = this;
   parts.port_mtu = config.port_mtu;
-  qp_ = make_queue_pair(config.service, parts);
+  qp_ = make_queue_pair(config.transport, parts);
   engine_.add(qpn_, *qp_);
 }
 
@@ -109,7 +116,7 @@ Side::~Side() {
 
 void Side::connect(queue::Instant now, const Side& peer, const ConnectionConfig& config, std::uint32_t own_psn,
                    std::uint32_t peer_psn) {
-  const Masks masks = masks_of(service());
+  const Masks masks = masks_of(transport());
   wire::QpAttributes attributes;
   attributes.state = wire::QpState::Init;
   attributes.access = config.access;

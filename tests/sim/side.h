@@ -17,6 +17,7 @@
 #include "queue/receive_queue.h"
 #include "queue/send_queue.h"
 #include "queue/shared_receive_queue.h"
+#include "queue/xrc_domain.h"
 #include "wire/engine.h"
 #include "wire/qp/program_queue_pair.h"
 
@@ -44,10 +45,11 @@ struct SideConfig {
   std::uint32_t sge_max = queue::kSgeMax;
   std::uint32_t inline_max = 256;
   bool signal_all = false;
-  wire::Service service = wire::Service::Rc;             // Rc, Uc or Ud
+  wire::Transport transport = wire::Transport::Rc;
   std::uint16_t port_mtu = 4096;                         // of datagrams
   queue::MrTable* regions = nullptr;                     // shared by several sides; null: one of its own
   queue::SharedReceiveQueue* shared_receives = nullptr;  // null: a receive queue of its own
+  queue::XrcDomain* xrc_domain = nullptr;                // of an XRC target
 };
 
 // What both ends of a connection agree on, and the starting PSNs.
@@ -105,7 +107,8 @@ class Side {
   queue::CompletionQueue& recv_cq() { return recv_cq_; }
   queue::AsyncEvents& async_events() { return async_events_; }
   queue::MrTable& regions() { return regions_; }
-  wire::Service service() const { return qp_->service(); }
+  wire::Transport transport() const { return qp_->transport(); }
+  queue::PdId pd() const { return pd_; }
 
   // RESET -> INIT -> RTR -> RTS. A failed step is a Failure.
   void connect(queue::Instant now, const Side& peer, const ConnectionConfig& config, std::uint32_t own_psn,

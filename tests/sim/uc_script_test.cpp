@@ -18,7 +18,7 @@ using Packets = std::vector<Packet>;
 using Wcs = std::vector<Wc>;
 
 struct UcScript : Script {
-  explicit UcScript(const ConnectionConfig& connection = {}) : Script(connection, {.service = wire::Service::Uc}) {}
+  explicit UcScript(const ConnectionConfig& connection = {}) : Script(connection, {.transport = wire::Transport::Uc}) {}
   Packet uc(Op op, std::uint32_t psn, std::span<const std::byte> payload) {
     Packet packet = from_a(op, psn, false, payload);
     packet.headers.bth.opcode = wire::opcode_of(wire::Service::Uc, op);

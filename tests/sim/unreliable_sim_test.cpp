@@ -12,20 +12,20 @@ namespace {
 
 TEST_CASE("messages of unreliable connections arrive whole, in order and once, or not at all", "[uc][sim]") {
   for (const std::uint64_t seed : seeds_to_run()) {
-    CHECK(UnreliableTraffic(UnreliableConfig::of(seed, wire::Service::Uc)).run().sent > 0);
+    CHECK(UnreliableTraffic(UnreliableConfig::of(seed, wire::Transport::Uc)).run().sent > 0);
   }
 }
 
 TEST_CASE("datagrams arrive whole, from whom they say, or not at all", "[ud][sim]") {
   for (const std::uint64_t seed : seeds_to_run()) {
-    CHECK(UnreliableTraffic(UnreliableConfig::of(seed, wire::Service::Ud)).run().sent > 0);
+    CHECK(UnreliableTraffic(UnreliableConfig::of(seed, wire::Transport::Ud)).run().sent > 0);
   }
 }
 
 TEST_CASE("on a perfect network with receives in time every unreliable message arrives", "[uc][ud][sim]") {
-  const wire::Service service = GENERATE(wire::Service::Uc, wire::Service::Ud);
+  const wire::Transport transport = GENERATE(wire::Transport::Uc, wire::Transport::Ud);
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    UnreliableConfig config = UnreliableConfig::of(seed, service);
+    UnreliableConfig config = UnreliableConfig::of(seed, transport);
     config.faults = {};
     config.mistakes = 0;
     config.is_short = false;

@@ -21,7 +21,7 @@ namespace nicless::sim {
 struct UnreliableConfig {
   std::uint64_t seed = 1;
   wire::LinkConfig faults;
-  SideConfig side;  // of either service
+  SideConfig side;  // of either transport
   ConnectionConfig connection;
   std::size_t messages_each = 60;
   std::size_t packets_max = 6;  // of a connection's messages
@@ -30,7 +30,7 @@ struct UnreliableConfig {
   double drains = 0;            // SQD and back
   bool receives_first = false;  // before anything is sent
   bool is_short = false;        // the last receive of the first end is too short for any message
-  static UnreliableConfig of(std::uint64_t seed, wire::Service service);
+  static UnreliableConfig of(std::uint64_t seed, wire::Transport transport);
 };
 std::string to_string(const UnreliableConfig& config);
 
@@ -50,7 +50,7 @@ class UnreliableTraffic {
   struct Message;
   struct End;
 
-  bool is_datagram() const { return config_.side.service == wire::Service::Ud; }
+  bool is_datagram() const { return config_.side.transport == wire::Transport::Ud; }
   std::size_t grh_bytes() const { return is_datagram() ? wire::kGrhBytes : 0; }
   void plan(std::size_t from);
   Message plan_message(std::size_t from, std::size_t index);

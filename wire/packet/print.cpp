@@ -61,7 +61,7 @@ void append_imm(std::string& text, const Imm& imm) {
 
 void append_extended(std::string& text, const OpcodeInfo& info, const Headers& h) {
   if (info.has_deth) append(text, " qkey=%08x sqp=%06x", h.deth.qkey, h.deth.src_qp.value());
-  if (info.has_xrceth) append(text, " srqn=%06x", h.xrc.srqn);
+  if (info.has_xrceth) append(text, " srqn=%06x", h.xrc.srqn.value());
   if (info.has_reth) {
     append(text, " reth[va=%016" PRIx64 " rkey=%08x len=%u]", h.reth.address, h.reth.rkey.value(), h.reth.length);
   }

@@ -6,11 +6,11 @@
 namespace nicless::wire {
 
 XrcEth XrcEth::decode(std::span<const std::byte, kSize> in) {
-  return {FixedReader<kSize>(in).u24<1>()};
+  return {queue::Srqn(FixedReader<kSize>(in).u24<1>())};
 }
 
 void XrcEth::encode(std::span<std::byte, kSize> out) const {
-  FixedWriter<kSize>(out).u24<1>(srqn);
+  FixedWriter<kSize>(out).u24<1>(srqn.value());
 }
 
 }  // namespace nicless::wire

@@ -16,9 +16,10 @@ constexpr Inbound::Outcome kNoAccess{Kind::Refused, NakCode::RemoteAccessError};
 }  // namespace
 
 Inbound::Inbound(const QpParts& parts, const QpAttributes& attributes, Reasons& reasons)
-    : parts_(parts), attributes_(attributes), reasons_(reasons) {}
+    : parts_(parts), attributes_(attributes), reasons_(reasons), place_(receiving_of(parts)) {}
 
 void Inbound::reset() {
+  if (has_receive_ && parts_.own_receives == nullptr) place_.receives->credit().release(1);
   message_ = Message::None;
   has_receive_ = false;
 }
@@ -45,7 +46,7 @@ Inbound::Outcome Inbound::on_send(const PacketView& packet, const OpcodeInfo& in
     if (!take_receive()) return {Kind::NoReceive};
     received_bytes_ = 0;
     // A bad entry matters only if the message reaches it: usable_length() says up to where.
-    static_cast<void>(cursor_.resolve(*parts_.regions, parts_.pd, receive_.sges(), queue::kAccessLocalWrite));
+    static_cast<void>(cursor_.resolve(*place_.regions, place_.list_pd, receive_.sges(), queue::kAccessLocalWrite));
   }
   if (const Outcome outcome = scatter(packet.payload); outcome.kind != Kind::Placed) return outcome;
   message_ = info.ends_message() ? Message::None : Message::Send;
@@ -56,7 +57,7 @@ Inbound::Outcome Inbound::on_send(const PacketView& packet, const OpcodeInfo& in
 
 // The window that the message invalidates is dead before its completion can be seen. IBTA 9.4.1.1.3.
 bool Inbound::invalidate(queue::RKey rkey) {
-  const auto done = parts_.regions->invalidate({parts_.pd, parts_.qpn}, rkey);
+  const auto done = place_.regions->invalidate({place_.remote_pd, parts_.qpn}, rkey);
   if (done) return true;
   reasons_.add("recv wr_id 0x%llx: the message asks to invalidate rkey 0x%x, which %s; the sender gets REM_ACCESS_ERR",
                static_cast<unsigned long long>(receive_.wr_id), rkey.value(), done.error().why.c_str());
@@ -65,12 +66,12 @@ bool Inbound::invalidate(queue::RKey rkey) {
 
 // The oldest posted receive, unless one is left over from a message that was dropped.
 bool Inbound::take_receive() {
-  has_receive_ = has_receive_ || parts_.receives->take(receive_);
+  has_receive_ = has_receive_ || place_.receives->take(receive_);
   return has_receive_;
 }
 
 Inbound::Outcome Inbound::scatter(std::span<const std::byte> payload) {
-  static_cast<void>(cursor_.refresh(*parts_.regions));
+  static_cast<void>(cursor_.refresh(*place_.regions));
   const std::uint64_t end = received_bytes_ + payload.size();
   if (end > cursor_.length()) {
     reasons_.add(
@@ -123,7 +124,7 @@ bool Inbound::may_access(const Reth& reth, std::uint32_t access, const char* wha
 
 std::byte* Inbound::find(const Reth& reth, std::uint32_t access, const char* what) {
   const queue::Access found =
-      parts_.regions->find_remote({parts_.pd, parts_.qpn}, reth.rkey, reth.address, reth.length, access);
+      place_.regions->find_remote({place_.remote_pd, parts_.qpn}, reth.rkey, reth.address, reth.length, access);
   if (found) return found.pointer;
   reasons_.add("received a%s of %u bytes at 0x%llx with rkey 0x%x: %s; the peer gets REM_ACCESS_ERR", what, reth.length,
                static_cast<unsigned long long>(reth.address), reth.rkey.value(), queue::describe(found.fault));
@@ -165,9 +166,9 @@ void Inbound::complete_receive(const PacketView& packet, const OpcodeInfo& info,
   completion.solicited = packet.headers.bth.solicited;
   completion.qp_num = parts_.qpn;
   completion.src_qp = attributes_.dest_qpn;
-  completion.credit = &parts_.receives->credit();
+  completion.credit = &place_.receives->credit();
   completion.credit_count = 1;
-  parts_.recv_cq->push(completion);
+  place_.cq->push(completion);
 }
 
 void Inbound::fail_receive(WcStatus status) {
@@ -177,9 +178,9 @@ void Inbound::fail_receive(WcStatus status) {
   completion.status = status;
   completion.opcode = WcOpcode::Recv;
   completion.qp_num = parts_.qpn;
-  completion.credit = &parts_.receives->credit();
+  completion.credit = &place_.receives->credit();
   completion.credit_count = 1;
-  parts_.recv_cq->push(completion);
+  place_.cq->push(completion);
 }
 
 }  // namespace nicless::wire

@@ -26,6 +26,9 @@ class Inbound {
 
   Inbound(const QpParts& parts, const QpAttributes& attributes, Reasons& reasons);
 
+  // XRC: of the SRQ that the packets to come name. Not within a message.
+  void receive_from(const Receiving& place) { place_ = place; }
+
   // A message goes on with the kind it began with, and all its packets but the last are full. IBTA 9.7.4.1.
   bool is_well_formed(const PacketView& packet, const OpcodeInfo& info) const;
   Outcome on_send(const PacketView& packet, const OpcodeInfo& info);
@@ -39,7 +42,8 @@ class Inbound {
   bool is_in_message() const { return message_ != Message::None; }
   void drop_message() { message_ = Message::None; }  // a receive it had taken waits for the next one
   void flush();                                      // completes a receive that was taken with WrFlushErr
-  void reset();                                      // forgets it
+  void reset();                                      // forgets it; room of an SRQ comes back
+  void forget_receive() { has_receive_ = false; }    // the SRQ that it was taken from is gone
 
  private:
   enum class Message : std::uint8_t { None, Send, Write };  // what is half-arrived
@@ -55,6 +59,7 @@ class Inbound {
   const QpParts& parts_;
   const QpAttributes& attributes_;
   Reasons& reasons_;
+  Receiving place_;
   Message message_ = Message::None;
   std::uint64_t received_bytes_ = 0;  // of the half-arrived message
   Reth write_;                        // of a half-arrived write

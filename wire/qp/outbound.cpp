@@ -44,6 +44,7 @@ Headers headers_for(const QpAttributes& attributes, Op op, const Outbound::Numbe
   headers.bth.dest_qp = attributes.dest_qpn;
   headers.bth.psn = numbers.psn;
   headers.bth.ack_req = numbers.wants_ack;
+  headers.xrc.srqn = numbers.srqn;
   return headers;
 }
 

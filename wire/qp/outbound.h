@@ -19,6 +19,7 @@ class Outbound {
     Service service = Service::Rc;
     Psn psn{};
     bool wants_ack = false;
+    queue::Srqn srqn{};  // XRC requests
   };
 
   Outbound(const QpParts& parts, const QpAttributes& attributes) : parts_(parts), attributes_(attributes) {}

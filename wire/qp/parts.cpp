@@ -11,6 +11,14 @@
 
 namespace nicless::wire {
 
+Receiving receiving_of(const QpParts& parts) {
+  return {parts.receives, parts.recv_cq, parts.regions, parts.srq_pd.value_or(parts.pd), parts.pd};
+}
+
+Receiving receiving_of(const queue::XrcDomain::Member& srq) {
+  return {srq.receives, srq.cq, srq.regions, srq.pd, srq.pd};
+}
+
 void Reasons::add(const char* pattern, ...) {
   char text[512];
   std::va_list arguments;

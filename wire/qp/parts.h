@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What an RC queue pair is made of and what its two halves share. Port-bound.
+// What a queue pair is made of and what its two halves share. Port-bound.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "queue/receive_queue.h"
 #include "queue/scatter_gather.h"
 #include "queue/send_queue.h"
+#include "queue/xrc_domain.h"
 #include "wire/packet/datagram.h"
 #include "wire/qp/attributes.h"
 
@@ -20,15 +22,29 @@ namespace nicless::wire {
 struct QpParts {
   queue::Qpn qpn{};
   queue::PdId pd{};
-  queue::SendQueue* send_queue = nullptr;
-  queue::ReceiveSource* receives = nullptr;     // its own receive queue or an SRQ
+  queue::SendQueue* send_queue = nullptr;       // none of an XRC target
+  queue::ReceiveSource* receives = nullptr;     // its own receive queue or an SRQ; neither where it is XRC
   queue::ReceiveQueue* own_receives = nullptr;  // the same queue where it is its own, else null
   queue::CompletionQueue* recv_cq = nullptr;
+  std::optional<queue::PdId> srq_pd;       // of the SRQ: its lists are looked up there
+  queue::XrcDomain* xrc_domain = nullptr;  // of an XRC target: whose SRQs it delivers to
   queue::MrTable* regions = nullptr;
   queue::AsyncEvents* async_events = nullptr;
   void* handle = nullptr;         // the ibv_qp that events name
   std::uint16_t port_mtu = 4096;  // bytes: the largest datagram of an unreliable datagram queue pair
 };
+
+// Where the receives of a message come from and complete, and whose regions it may touch. An XRC target has another one
+// for each SRQ.
+struct Receiving {
+  queue::ReceiveSource* receives = nullptr;
+  queue::CompletionQueue* cq = nullptr;
+  queue::MrTable* regions = nullptr;
+  queue::PdId list_pd{};    // of posted lists
+  queue::PdId remote_pd{};  // of what a request reads and writes
+};
+Receiving receiving_of(const QpParts& parts);
+Receiving receiving_of(const queue::XrcDomain::Member& srq);
 
 // Sentences about what went wrong, for whoever holds the port to log once its work is done.
 class Reasons {

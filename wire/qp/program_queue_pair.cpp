@@ -63,8 +63,8 @@ void apply(const QpAttributes& wanted, std::uint32_t mask, QpAttributes& attribu
 
 }  // namespace
 
-ProgramQueuePair::ProgramQueuePair(Service service, const QpParts& parts)
-    : service_(service), parts_(parts), reasons_(parts.qpn) {}
+ProgramQueuePair::ProgramQueuePair(Transport transport, const QpParts& parts)
+    : transport_(transport), parts_(parts), reasons_(parts.qpn) {}
 
 QpAttributes ProgramQueuePair::attributes() const {
   QpAttributes now = attributes_;
@@ -75,13 +75,14 @@ QpAttributes ProgramQueuePair::attributes() const {
 }
 
 Result<void> ProgramQueuePair::modify(queue::Instant now, const QpAttributes& wanted, std::uint32_t mask) {
+  mask &= ~ignored_attributes(transport_);
   const QpState from = attributes_.state;
   if ((mask & attr_mask::kCurState) && wanted.current_state != from) {
     return error(EINVAL, format("cur_qp_state says %s, but the queue pair is in %s", to_string(wanted.current_state),
                                 to_string(from)));
   }
   const QpState to = (mask & attr_mask::kState) ? wanted.state : from;
-  if (auto checked = check_transition(service_, from, to, mask); !checked) return checked;
+  if (auto checked = check_transition(transport_, from, to, mask); !checked) return checked;
   if (auto checked = check_values(wanted, mask); !checked) return checked;
   apply(wanted, mask, attributes_);
   attributes_.state = to;
@@ -115,8 +116,12 @@ void ProgramQueuePair::enter(QpState from, QpState to) {
 
 void ProgramQueuePair::reset() {
   attributes_ = QpAttributes{};
-  parts_.send_queue->reset();
-  if (parts_.own_receives) parts_.own_receives->reset();
+  if (parts_.send_queue) parts_.send_queue->reset();
+  if (parts_.own_receives) {
+    parts_.own_receives->reset();
+  } else if (parts_.recv_cq) {
+    parts_.recv_cq->purge(parts_.qpn);
+  }
   forget();
   is_drain_event_due_ = false;
 }
@@ -130,18 +135,22 @@ void ProgramQueuePair::tell_if_drained() {
 // Everything that is outstanding completes with WR_FLUSH_ERR; the first error keeps its own status. IBTA 10.3.1.
 void ProgramQueuePair::enter_error() {
   attributes_.state = QpState::Err;
-  parts_.send_queue->flush();
+  flush_sends();
   flush_inbound();
   if (parts_.own_receives) {
     parts_.own_receives->flush();
-  } else {
+  } else if (parts_.receives || parts_.xrc_domain) {
     parts_.async_events->push({AsyncType::QpLastWqeReached, parts_.handle});
   }
 }
 
 void ProgramQueuePair::enter_send_error() {
   attributes_.state = QpState::Sqe;
-  parts_.send_queue->flush();
+  flush_sends();
+}
+
+void ProgramQueuePair::flush_sends() {
+  if (parts_.send_queue) parts_.send_queue->flush();
 }
 
 void ProgramQueuePair::note_established() {
@@ -166,7 +175,7 @@ void ProgramQueuePair::on_recv_posted() {
 }
 
 void ProgramQueuePair::on_post(queue::Instant) {
-  if (state() == QpState::Err || state() == QpState::Sqe) parts_.send_queue->flush();
+  if (state() == QpState::Err || state() == QpState::Sqe) flush_sends();
   tell_if_drained();
 }
 

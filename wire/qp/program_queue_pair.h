@@ -11,6 +11,7 @@
 #include "queue/result.h"
 #include "wire/qp/attributes.h"
 #include "wire/qp/parts.h"
+#include "wire/qp/transport.h"
 #include "wire/queue_pair.h"
 
 namespace nicless::wire {
@@ -36,7 +37,8 @@ class ProgramQueuePair : public QueuePair {
   ProgramQueuePair(const ProgramQueuePair&) = delete;
   ProgramQueuePair& operator=(const ProgramQueuePair&) = delete;
 
-  Service service() const { return service_; }
+  Transport transport() const { return transport_; }
+  Service service() const { return service_of(transport_); }
   QpState state() const { return attributes_.state; }
   // As ibv_query_qp gives them: the PSNs are the ones that come next.
   QpAttributes attributes() const;
@@ -53,11 +55,15 @@ class ProgramQueuePair : public QueuePair {
 
   void on_post(queue::Instant now) override;
 
+  // It is out of its engine, and about to go: room that it holds in an SRQ comes back. The caller keeps SRQs from going
+  // meanwhile.
+  void leave() { forget(); }
+
   // Sentences about what went wrong since the last call, oldest first: the caller logs them (docs/ERRORS.md).
   std::vector<std::string> take_reasons() { return reasons_.take(); }
 
  protected:
-  ProgramQueuePair(Service service, const QpParts& parts);
+  ProgramQueuePair(Transport transport, const QpParts& parts);
 
   // What the transports add.
   virtual queue::Result<void> check_opcode(const queue::Wqe& request) const = 0;
@@ -81,7 +87,7 @@ class ProgramQueuePair : public QueuePair {
   // IBV_EVENT_COMM_EST, once: the peer was faster than our own RTR -> RTS. IBTA 11.6.3.1.
   void note_established();
 
-  const Service service_;
+  const Transport transport_;
   const QpParts parts_;
   QpAttributes attributes_;
   Reasons reasons_;
@@ -90,6 +96,7 @@ class ProgramQueuePair : public QueuePair {
  private:
   void enter(QpState from, QpState to);
   void reset();
+  void flush_sends();
 
   bool is_established_ = false;      // COMM_EST was raised, or is not due
   bool is_drain_event_due_ = false;  // SQD was entered with en_sqd_async_notify

@@ -127,16 +127,25 @@ constexpr std::array<Name, 22> kNames{{
     {m::kRateLimit, "IBV_QP_RATE_LIMIT"},
 }};
 
-const Masks& masks_of(const Edge& edge, Service service) {
-  switch (service) {
-    case Service::Rc:
-    case Service::Xrc:
-      return edge.rc;
-    case Service::Uc:
+constexpr Masks without(const Masks& masks, std::uint32_t bits) {
+  return {masks.required & ~bits, masks.optional & ~bits};
+}
+
+// Half a reliable connection takes what concerns its half. (That a target is told a timeout and a PSN to send from is
+// the kernel's choice.)
+Masks masks_of(const Edge& edge, Transport transport) {
+  switch (transport) {
+    case Transport::Rc:
+      break;
+    case Transport::Uc:
       return edge.uc;
-    default:
+    case Transport::Ud:
       return edge.ud;
+    case Transport::XrcInitiator:
+    case Transport::XrcTarget:
+      return without(edge.rc, ignored_attributes(transport));
   }
+  return edge.rc;
 }
 
 // The states between, on the shortest way that ibv_modify_qp can go; empty where there is none. From a state to itself
@@ -198,7 +207,13 @@ const char* to_string(QpState state) {
   return "unknown state";
 }
 
-queue::Result<void> check_transition(Service service, QpState from, QpState to, std::uint32_t mask) {
+std::uint32_t ignored_attributes(Transport transport) {
+  if (transport == Transport::XrcInitiator) return m::kMaxDestRdAtomic | m::kMinRnrTimer;
+  if (transport == Transport::XrcTarget) return m::kMaxQpRdAtomic | m::kRetryCnt | m::kRnrRetry;
+  return 0;
+}
+
+queue::Result<void> check_transition(Transport transport, QpState from, QpState to, std::uint32_t mask) {
   if (index_of(from) >= kStates || index_of(to) >= kStates) {
     return queue::error(EINVAL,
                         "there is no queue pair state " + std::to_string(std::max(index_of(from), index_of(to))));
@@ -206,7 +221,7 @@ queue::Result<void> check_transition(Service service, QpState from, QpState to, 
   const Edge& edge = kTable[index_of(from)][index_of(to)];
   if (!edge.exists) return no_such_edge(from, to);
 
-  const Masks& masks = masks_of(edge, service);
+  const Masks masks = masks_of(edge, transport);
   std::string why;
   if (const std::uint32_t missing = masks.required & ~mask) {
     why = "missing " + names_of(missing);

@@ -7,15 +7,17 @@
 #include <string>
 
 #include "queue/result.h"
-#include "wire/packet/opcode.h"
 #include "wire/qp/attributes.h"
+#include "wire/qp/transport.h"
 
 namespace nicless::wire {
 
 // EINVAL with the sentence: no such edge ("RESET->RTS is not a transition, go through INIT and RTR"), missing
-// attributes by name ("INIT->RTR: missing IBV_QP_MIN_RNR_TIMER"), or attributes that the edge does not take. service:
-// Rc, Uc, Ud (Xrc takes Rc's table).
-queue::Result<void> check_transition(Service service, QpState from, QpState to, std::uint32_t mask);
+// attributes by name ("INIT->RTR: missing IBV_QP_MIN_RNR_TIMER"), or attributes that the edge does not take.
+queue::Result<void> check_transition(Transport transport, QpState from, QpState to, std::uint32_t mask);
+
+// Attributes of the half that an XRC queue pair lacks. A program may name them, and they are not looked at.
+std::uint32_t ignored_attributes(Transport transport);
 
 // "IBV_QP_PATH_MTU, IBV_QP_DEST_QPN" for a set of bits.
 std::string names_of(std::uint32_t mask);

@@ -5,8 +5,8 @@ namespace nicless::wire {
 
 using queue::WcStatus;
 
-UnacknowledgedQueuePair::UnacknowledgedQueuePair(Service service, const QpParts& parts)
-    : ProgramQueuePair(service, parts), outbound_(parts_, attributes_), sends_(*parts.send_queue) {}
+UnacknowledgedQueuePair::UnacknowledgedQueuePair(Transport transport, const QpParts& parts)
+    : ProgramQueuePair(transport, parts), outbound_(parts_, attributes_), sends_(*parts.send_queue) {}
 
 void UnacknowledgedQueuePair::start_sending() {
   next_psn_ = Psn(attributes_.sq_psn);
@@ -44,7 +44,7 @@ void UnacknowledgedQueuePair::on_sent() {
 
 void UnacknowledgedQueuePair::on_packet(queue::Instant, const PacketView& packet, const InDatagram& datagram) {
   const OpcodeInfo* info = find_opcode(packet.headers.bth.opcode);
-  if (info == nullptr || info->service != service_) {
+  if (info == nullptr || info->service != service()) {
     ++counters_.wrong_service;
   } else if (!is_receiving()) {
     ++counters_.wrong_state;

@@ -21,7 +21,7 @@ class UnacknowledgedQueuePair : public ProgramQueuePair {
   void on_sent() final;
 
  protected:
-  UnacknowledgedQueuePair(Service service, const QpParts& parts);
+  UnacknowledgedQueuePair(Transport transport, const QpParts& parts);
 
   // A packet of this transport, in a state that receives.
   virtual void receive(const PacketView& packet, const OpcodeInfo& info, const InDatagram& datagram) = 0;

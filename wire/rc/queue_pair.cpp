@@ -7,13 +7,24 @@
 
 namespace nicless::wire {
 
-RcQueuePair::RcQueuePair(const QpParts& parts)
-    : ProgramQueuePair(Service::Rc, parts),
-      requester_(parts_, attributes_, reasons_),
-      responder_(parts_, attributes_, reasons_) {}
+RcQueuePair::RcQueuePair(const QpParts& parts, Transport transport)
+    : ProgramQueuePair(transport, parts),
+      requester_(service(), parts_, attributes_, reasons_),
+      responder_(service(), parts_, attributes_, reasons_) {}
+
+std::uint32_t RcQueuePair::next_send_psn() const {
+  return has_requester() ? requester_.next_psn() : attributes_.sq_psn;
+}
+
+std::uint32_t RcQueuePair::next_receive_psn() const {
+  return has_responder() ? responder_.expected_psn() : attributes_.rq_psn;
+}
 
 queue::Result<void> RcQueuePair::check_opcode(const queue::Wqe& request) const {
   using enum queue::SendOpcode;
+  if (!has_requester()) {
+    return queue::error(EINVAL, "an XRC target (IBV_QPT_XRC_RECV) only receives; post on one of type IBV_QPT_XRC_SEND");
+  }
   switch (request.opcode) {
     case Read:
     case CompareSwap:
@@ -35,11 +46,12 @@ queue::Result<void> RcQueuePair::check_opcode(const queue::Wqe& request) const {
 
 void RcQueuePair::on_packet(queue::Instant now, const PacketView& packet, const InDatagram& datagram) {
   const OpcodeInfo* info = find_opcode(packet.headers.bth.opcode);
-  if (info == nullptr || info->service != Service::Rc) {
+  const bool is_response = info != nullptr && (info->has_aeth || info->family == Family::ReadResponse);
+  const bool has_half = is_response ? has_requester() : has_responder();
+  if (info == nullptr || info->service != service() || !has_half) {
     ++counters_.wrong_service;
     return;
   }
-  const bool is_response = info->has_aeth || info->family == Family::ReadResponse;
   if (is_response ? !is_sending() : !is_receiving()) {
     ++counters_.wrong_state;
     return;
@@ -59,7 +71,7 @@ void RcQueuePair::on_packet(queue::Instant now, const PacketView& packet, const 
 }
 
 void RcQueuePair::on_deadline(queue::Instant now) {
-  if (!is_sending()) return;
+  if (!is_requesting()) return;
   requester_.on_deadline(now);
   fail_if_halves_did();
 }
@@ -68,13 +80,13 @@ bool RcQueuePair::next_datagram(queue::Instant now, OutDatagram& out) {
   if (state() < QpState::Rtr) return false;
   // In ERR too: the peer still has to hear why.
   bool is_built = responder_.next_datagram(out);
-  if (!is_built && is_sending()) is_built = requester_.next_datagram(now, state() == QpState::Rts, out);
+  if (!is_built && is_requesting()) is_built = requester_.next_datagram(now, state() == QpState::Rts, out);
   fail_if_halves_did();
   return is_built;
 }
 
 std::optional<queue::Instant> RcQueuePair::next_deadline() const {
-  return is_sending() ? requester_.next_deadline() : std::nullopt;
+  return is_requesting() ? requester_.next_deadline() : std::nullopt;
 }
 
 void RcQueuePair::fail_if_halves_did() {

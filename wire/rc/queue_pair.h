@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A reliable connection queue pair: requester and responder behind the engine's five calls. Port-bound. IBTA 9.7.
+// A reliable connection queue pair: requester and responder behind the engine's five calls. Either end of an extended
+// reliable connection (XRC) is the same with one of the two halves only. Port-bound. IBTA 9.7, A14.
 #pragma once
 
 #include <optional>
@@ -12,7 +13,8 @@ namespace nicless::wire {
 
 class RcQueuePair final : public ProgramQueuePair {
  public:
-  explicit RcQueuePair(const QpParts& parts);
+  // transport: Rc, XrcInitiator or XrcTarget.
+  explicit RcQueuePair(const QpParts& parts, Transport transport = Transport::Rc);
 
   void on_packet(queue::Instant now, const PacketView& packet, const InDatagram& datagram) override;
   void on_deadline(queue::Instant now) override;
@@ -22,15 +24,20 @@ class RcQueuePair final : public ProgramQueuePair {
  protected:
   queue::Result<void> check_opcode(const queue::Wqe& request) const override;
   void start_receiving() override { responder_.start(); }
-  void start_sending() override { requester_.start(); }
+  void start_sending() override {
+    if (has_requester()) requester_.start();
+  }
   void resume_sending() override { requester_.apply_retry_limits(); }
   void forget() override { responder_.start(); }  // nothing is half-arrived or owed
   void flush_inbound() override { responder_.flush(); }
-  std::uint32_t next_send_psn() const override { return requester_.next_psn(); }
-  std::uint32_t next_receive_psn() const override { return responder_.expected_psn(); }
+  std::uint32_t next_send_psn() const override;
+  std::uint32_t next_receive_psn() const override;
   bool is_drained() const override { return requester_.is_idle(); }
 
  private:
+  bool has_requester() const { return transport_ != Transport::XrcTarget; }
+  bool has_responder() const { return transport_ != Transport::XrcInitiator; }
+  bool is_requesting() const { return has_requester() && is_sending(); }
   void fail_if_halves_did();
 
   Requester requester_;

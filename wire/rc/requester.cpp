@@ -35,8 +35,8 @@ constexpr std::uint64_t kAtomicBytes = 8;
 
 }  // namespace
 
-Requester::Requester(const QpParts& parts, const QpAttributes& attributes, Reasons& reasons)
-    : parts_(parts), attributes_(attributes), reasons_(reasons), outbound_(parts, attributes) {}
+Requester::Requester(Service service, const QpParts& parts, const QpAttributes& attributes, Reasons& reasons)
+    : service_(service), parts_(parts), attributes_(attributes), reasons_(reasons), outbound_(parts, attributes) {}
 
 void Requester::start() {
   acked_psn_ = next_psn_ = sent_psn_ = ack_asked_psn_ = first_unwrapped(attributes_.sq_psn);
@@ -169,7 +169,7 @@ bool Requester::build_probe(OutDatagram& out) {
 
 bool Requester::build_message_packet(const Wqe& wqe, OutDatagram& out) {
   const bool wants_ack = outbound_.is_last(wqe, position_.packet) || wants_ack_on_the_way();
-  if (const auto fault = outbound_.build(position_.seq, wqe, position_.packet, numbers(wants_ack), out)) {
+  if (const auto fault = outbound_.build(position_.seq, wqe, position_.packet, numbers(wqe, wants_ack), out)) {
     fail_later(wqe, *fault);
     return false;
   }
@@ -209,7 +209,7 @@ void Requester::build_read_request(const Wqe& wqe, OutDatagram& out) {
   const std::uint64_t packets = next_read_packets();
   const std::uint64_t length = std::min(packets * mtu, wqe.length - offset);
   begin_datagram(attributes_, out);
-  Headers headers = headers_for(attributes_, Op::ReadRequest, numbers(true));
+  Headers headers = headers_for(attributes_, Op::ReadRequest, numbers(wqe, true));
   headers.reth = Reth{wqe.remote_addr + offset, wqe.rkey, static_cast<std::uint32_t>(length)};
   finish_headers(headers, out);
   asked_for_response(packets);
@@ -218,7 +218,7 @@ void Requester::build_read_request(const Wqe& wqe, OutDatagram& out) {
 void Requester::build_atomic_request(const Wqe& wqe, OutDatagram& out) {
   const bool is_swap = wqe.opcode == SendOpcode::CompareSwap;
   begin_datagram(attributes_, out);
-  Headers headers = headers_for(attributes_, is_swap ? Op::CompareSwap : Op::FetchAdd, numbers(true));
+  Headers headers = headers_for(attributes_, is_swap ? Op::CompareSwap : Op::FetchAdd, numbers(wqe, true));
   headers.atomic = is_swap ? AtomicEth{wqe.remote_addr, wqe.rkey, wqe.swap, wqe.compare_add}
                            : AtomicEth{wqe.remote_addr, wqe.rkey, wqe.compare_add, 0};
   finish_headers(headers, out);

@@ -18,7 +18,8 @@ namespace nicless::wire {
 
 class Requester {
  public:
-  Requester(const QpParts& parts, const QpAttributes& attributes, Reasons& reasons);
+  // service: Rc or Xrc.
+  Requester(Service service, const QpParts& parts, const QpAttributes& attributes, Reasons& reasons);
 
   // RTR -> RTS: PSNs start at attributes.sq_psn. The send queue may hold work requests already.
   void start();
@@ -58,7 +59,9 @@ class Requester {
   bool fails_locally(const queue::Wqe& wqe);
   void fail_later(const queue::Wqe& wqe, const queue::SgFault& fault);
   void fail_later(queue::WcStatus status);
-  Outbound::Numbers numbers(bool wants_ack) const { return {Service::Rc, Psn::of(next_psn_), wants_ack}; }
+  Outbound::Numbers numbers(const queue::Wqe& wqe, bool wants_ack) const {
+    return {service_, Psn::of(next_psn_), wants_ack, wqe.remote_srqn};
+  }
   bool wants_ack_on_the_way() const;
   void sent(queue::Instant now, std::uint64_t packets);
   void probe(queue::Instant now);
@@ -79,10 +82,12 @@ class Requester {
   void answer_gap(queue::Instant now, std::uint64_t psn, std::uint64_t newest_psn);
   bool spend_retry();  // fails the queue pair when none is left
   void resend_from(std::uint64_t psn);
+  void refused_for_srq();
   void refused(queue::WcStatus status, const char* why);
   void fail(queue::WcStatus status);
   void fail_local_if_due();
 
+  const Service service_;
   const QpParts& parts_;
   const QpAttributes& attributes_;
   Reasons& reasons_;

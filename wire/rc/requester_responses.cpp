@@ -53,6 +53,7 @@ void Requester::on_nak(queue::Instant now, NakCode code, std::uint64_t psn) {
       return;
     case NakCode::InvalidRequest:
     case NakCode::InvalidRdRequest:
+      if (service_ == Service::Xrc) return refused_for_srq();
       return refused(WcStatus::RemInvReqErr,
                      "the peer refused the request as invalid (too long for the receive posted there, or an operation "
                      "its queue pair does not take)");
@@ -246,6 +247,16 @@ void Requester::refused(WcStatus status, const char* why) {
   const Wqe& oldest = parts_.send_queue->at(parts_.send_queue->retired());
   reasons_.add("send wr_id 0x%llx: %s", static_cast<unsigned long long>(oldest.wr_id), why);
   fail(status);
+}
+
+void Requester::refused_for_srq() {
+  const Wqe& oldest = parts_.send_queue->at(parts_.send_queue->retired());
+  reasons_.add(
+      "send wr_id 0x%llx: the peer refused the request as invalid (remote_srqn 0x%x is none of its XRC domain's SRQs, "
+      "the "
+      "message is too long for the receive posted there, or its queue pair does not take the operation)",
+      static_cast<unsigned long long>(oldest.wr_id), oldest.remote_srqn.value());
+  fail(WcStatus::RemInvReqErr);
 }
 
 void Requester::fail(WcStatus status) {

@@ -41,14 +41,19 @@ std::optional<std::uint64_t> carry_out(Op op, const AtomicEth& request, std::byt
 
 }  // namespace
 
-Responder::Responder(const QpParts& parts, const QpAttributes& attributes, Reasons& reasons)
-    : parts_(parts), attributes_(attributes), reasons_(reasons), inbound_(parts, attributes, reasons) {}
+Responder::Responder(Service service, const QpParts& parts, const QpAttributes& attributes, Reasons& reasons)
+    : service_(service),
+      parts_(parts),
+      attributes_(attributes),
+      reasons_(reasons),
+      inbound_(parts, attributes, reasons) {}
 
 void Responder::start() {
   expected_psn_ = (std::uint64_t{1} << 24) + (attributes_.rq_psn & Psn::kMask);
   msn_ = 0;
   gap_newest_psn_.reset();
   has_failed_ = false;
+  forget_lost_receive();
   inbound_.reset();
   replay_.start(attributes_.max_dest_rd_atomic);
   replies_.clear();
@@ -69,6 +74,7 @@ void Responder::on_request(queue::Instant, const PacketView& packet) {
                  packet.payload.size(), unsigned{attributes_.path_mtu});
     return refuse(NakCode::InvalidRequest);
   }
+  if (parts_.xrc_domain && !find_srq(packet, info)) return refuse(NakCode::InvalidRequest);
   switch (info.family) {
     case Family::Send:
       return on_placed(packet, info, inbound_.on_send(packet, info));
@@ -84,10 +90,37 @@ void Responder::on_request(queue::Instant, const PacketView& packet) {
   }
 }
 
+bool Responder::find_srq(const PacketView& packet, const OpcodeInfo& info) {
+  const queue::Srqn srqn = packet.headers.xrc.srqn;
+  if (inbound_.is_in_message() && srqn != srqn_) {
+    reasons_.add("received %s for SRQ 0x%x within a message for SRQ 0x%x", info.name, srqn.value(), srqn_.value());
+    return false;
+  }
+  const auto srq = parts_.xrc_domain->find(srqn);
+  if (!srq) {
+    reasons_.add("received %s for SRQ 0x%x, which is none of this XRC domain's; the peer gets REM_INV_REQ_ERR",
+                 info.name, srqn.value());
+    return false;
+  }
+  srqn_ = srqn;
+  inbound_.receive_from(receiving_of(*srq));
+  return true;
+}
+
+// An SRQ may be destroyed while a message for it is half-arrived: the list that it had taken is lost with it.
+void Responder::forget_lost_receive() {
+  if (parts_.xrc_domain && !parts_.xrc_domain->find(srqn_)) inbound_.forget_receive();
+}
+
+void Responder::flush() {
+  forget_lost_receive();
+  inbound_.flush();
+}
+
 // What was done already is acknowledged again, never done again; a read is answered again. IBTA 9.7.5.1.2.
 void Responder::on_duplicate(const PacketView& packet, const OpcodeInfo& info, std::uint64_t psn) {
   if (info.family == Family::ReadRequest) {
-    if (replay_.find(psn, packet.headers.reth, attributes_.path_mtu)) answer_read(psn, packet.headers.reth, true);
+    if (replay_.find(psn, packet.headers.reth, attributes_.path_mtu)) answer_read(psn, packet, true);
     return;
   }
   if (info.family == Family::Atomic) {
@@ -138,7 +171,7 @@ void Responder::on_read(const PacketView& packet) {
   if (!inbound_.may_access(reth, queue::kAccessRemoteRead, " read")) return refuse(NakCode::RemoteAccessError);
   message_arrived();
   replay_.add({expected_psn_, packets_for(reth.length, attributes_.path_mtu), reth});
-  answer_read(expected_psn_, reth, false);
+  answer_read(expected_psn_, packet, false);
   advance(packet, packets_for(reth.length, attributes_.path_mtu));
 }
 

@@ -15,7 +15,8 @@ namespace nicless::wire {
 
 class Responder {
  public:
-  Responder(const QpParts& parts, const QpAttributes& attributes, Reasons& reasons);
+  // service: Rc or Xrc.
+  Responder(Service service, const QpParts& parts, const QpAttributes& attributes, Reasons& reasons);
 
   // INIT -> RTR: the first request has PSN attributes.rq_psn.
   void start();
@@ -27,7 +28,7 @@ class Responder {
   // A request was refused, or a receive failed: the queue pair goes to ERR.
   bool has_failed() const { return has_failed_; }
   // ERR: the receive that a half-arrived message had taken is flushed. What is owed to the peer is still sent.
-  void flush() { inbound_.flush(); }
+  void flush();
   std::uint32_t expected_psn() const { return Psn::of(expected_psn_).value(); }
 
  private:
@@ -38,6 +39,7 @@ class Responder {
     std::uint32_t msn = 0;
     bool is_duplicate = false;
     std::optional<std::uint64_t> original;  // of an atomic
+    queue::Srqn srqn{};                     // XRC: whose regions are read
     std::uint64_t end_psn() const { return read.first_psn + read.packets; }
   };
   struct Acknowledge {
@@ -45,6 +47,9 @@ class Responder {
     Aeth aeth;
   };
 
+  // XRC: makes the SRQ that the packet names the one to receive from; false if there is none.
+  bool find_srq(const PacketView& packet, const OpcodeInfo& info);
+  void forget_lost_receive();
   void on_duplicate(const PacketView& packet, const OpcodeInfo& info, std::uint64_t psn);
   void on_out_of_sequence(std::uint64_t psn);
 
@@ -59,15 +64,17 @@ class Responder {
   void refuse(NakCode code);
   void give_up(NakCode code);
   void lose_memory(const Reth& reth, const char* what);  // the program has unmapped it
-  void answer_read(std::uint64_t psn, const Reth& reth, bool is_duplicate);
+  void answer_read(std::uint64_t psn, const PacketView& packet, bool is_duplicate);
   void answer_atomic(std::uint64_t psn, std::uint64_t original, bool is_duplicate);
   void insert_reply(const Reply& reply);
   bool build_reply(OutDatagram& out);
   bool build_read_response(Reply& reply, OutDatagram& out);
   void break_off(NakCode code, std::uint64_t psn);
+  std::byte* find_readable(const Reply& reply, std::uint64_t offset, std::uint64_t length) const;
   void build_atomic_response(const Reply& reply, OutDatagram& out);
   void build_acknowledge(OutDatagram& out);
 
+  const Service service_;
   const QpParts& parts_;
   const QpAttributes& attributes_;
   Reasons& reasons_;
@@ -80,6 +87,7 @@ class Responder {
   bool has_failed_ = false;
 
   Inbound inbound_;
+  queue::Srqn srqn_{};  // XRC: of the message that is half-arrived, or arrived last
   Replay replay_;
   std::deque<Reply> replies_;  // oldest PSN first
   std::optional<Acknowledge> acknowledge_;

@@ -19,12 +19,18 @@ bool Responder::is_one_too_many() {
   return true;
 }
 
-void Responder::answer_read(std::uint64_t psn, const Reth& reth, bool is_duplicate) {
-  insert_reply({psn, {psn, packets_for(reth.length, attributes_.path_mtu), reth}, msn_, is_duplicate, std::nullopt});
+void Responder::answer_read(std::uint64_t psn, const PacketView& packet, bool is_duplicate) {
+  const Reth& reth = packet.headers.reth;
+  insert_reply({psn,
+                {psn, packets_for(reth.length, attributes_.path_mtu), reth},
+                msn_,
+                is_duplicate,
+                std::nullopt,
+                packet.headers.xrc.srqn});
 }
 
 void Responder::answer_atomic(std::uint64_t psn, std::uint64_t original, bool is_duplicate) {
-  insert_reply({psn, {psn, 1, {}}, msn_, is_duplicate, original});
+  insert_reply({psn, {psn, 1, {}}, msn_, is_duplicate, original, {}});
 }
 
 // Keeps the replies in PSN order. A duplicate whose first answer is still waiting or half sent takes its place.
@@ -71,13 +77,12 @@ bool Responder::build_read_response(Reply& reply, OutDatagram& out) {
   const std::uint64_t offset = index * mtu;
   const std::uint64_t length = std::min(mtu, reth.length - offset);
   if (length > 0) {
-    const queue::Access found = parts_.regions->find_remote({parts_.pd, parts_.qpn}, reth.rkey, reth.address + offset,
-                                                            length, queue::kAccessRemoteRead);
-    if (!found) {  // deregistered since the request was accepted
+    std::byte* const found = find_readable(reply, offset, length);
+    if (found == nullptr) {  // deregistered since the request was accepted
       break_off(NakCode::RemoteAccessError, reply.next_psn);
       return false;
     }
-    const std::span<const std::byte> bytes{found.pointer, static_cast<std::size_t>(length)};
+    const std::span<const std::byte> bytes{found, static_cast<std::size_t>(length)};
     if (!queue::is_readable(bytes)) {
       inbound_.lose_memory(reth, " read");
       break_off(NakCode::RemoteOperationalError, reply.next_psn);
@@ -89,7 +94,7 @@ bool Responder::build_read_response(Reply& reply, OutDatagram& out) {
   const bool is_last = reply.next_psn + 1 == reply.end_psn();
   const Op op = is_first ? (is_last ? Op::ReadResponseOnly : Op::ReadResponseFirst)
                          : (is_last ? Op::ReadResponseLast : Op::ReadResponseMiddle);
-  Headers headers = headers_for(attributes_, op, {Service::Rc, Psn::of(reply.next_psn), false});
+  Headers headers = headers_for(attributes_, op, {service_, Psn::of(reply.next_psn), false});
   headers.aeth = Aeth::ack(reply.msn);
   finish_headers(headers, out);
   return true;
@@ -102,8 +107,22 @@ void Responder::break_off(NakCode code, std::uint64_t psn) {
   has_failed_ = true;
 }
 
+// Null if it may not be read any more.
+std::byte* Responder::find_readable(const Reply& reply, std::uint64_t offset, std::uint64_t length) const {
+  Receiving place = receiving_of(parts_);
+  if (parts_.xrc_domain) {
+    const auto srq = parts_.xrc_domain->find(reply.srqn);
+    if (!srq) return nullptr;
+    place = receiving_of(*srq);
+  }
+  const Reth& reth = reply.read.reth;
+  return place.regions
+      ->find_remote({place.remote_pd, parts_.qpn}, reth.rkey, reth.address + offset, length, queue::kAccessRemoteRead)
+      .pointer;
+}
+
 void Responder::build_atomic_response(const Reply& reply, OutDatagram& out) {
-  Headers headers = headers_for(attributes_, Op::AtomicAcknowledge, {Service::Rc, Psn::of(reply.next_psn), false});
+  Headers headers = headers_for(attributes_, Op::AtomicAcknowledge, {service_, Psn::of(reply.next_psn), false});
   headers.aeth = Aeth::ack(reply.msn);
   headers.atomic_ack.original = *reply.original;
   finish_headers(headers, out);
@@ -111,7 +130,7 @@ void Responder::build_atomic_response(const Reply& reply, OutDatagram& out) {
 
 void Responder::build_acknowledge(OutDatagram& out) {
   begin_datagram(attributes_, out);
-  Headers headers = headers_for(attributes_, Op::Acknowledge, {Service::Rc, Psn::of(acknowledge_->psn), false});
+  Headers headers = headers_for(attributes_, Op::Acknowledge, {service_, Psn::of(acknowledge_->psn), false});
   headers.aeth = acknowledge_->aeth;
   finish_headers(headers, out);
   acknowledge_.reset();

@@ -16,7 +16,7 @@ constexpr std::int32_t kLatePacketsMax = 1024;
 }  // namespace
 
 UcQueuePair::UcQueuePair(const QpParts& parts)
-    : UnacknowledgedQueuePair(Service::Uc, parts), inbound_(parts_, attributes_, reasons_) {}
+    : UnacknowledgedQueuePair(Transport::Uc, parts), inbound_(parts_, attributes_, reasons_) {}
 
 queue::Result<void> UcQueuePair::check_opcode(const queue::Wqe& request) const {
   using enum queue::SendOpcode;

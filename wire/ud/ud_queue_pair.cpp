@@ -29,7 +29,7 @@ std::optional<queue::SgFault> fill(const queue::SgCursor& list, const PacketView
 
 }  // namespace
 
-UdQueuePair::UdQueuePair(const QpParts& parts) : UnacknowledgedQueuePair(Service::Ud, parts) {}
+UdQueuePair::UdQueuePair(const QpParts& parts) : UnacknowledgedQueuePair(Transport::Ud, parts) {}
 
 queue::Result<void> UdQueuePair::check_opcode(const queue::Wqe& request) const {
   if (request.opcode == SendOpcode::Send || request.opcode == SendOpcode::SendImm) return {};
@@ -98,7 +98,8 @@ void UdQueuePair::place(const PacketView& packet, const OpcodeInfo& info, const 
   completion.credit_count = 1;
 
   queue::SgCursor cursor;
-  static_cast<void>(cursor.resolve(*parts_.regions, parts_.pd, receive_.sges(), queue::kAccessLocalWrite));
+  static_cast<void>(
+      cursor.resolve(*parts_.regions, receiving_of(parts_).list_pd, receive_.sges(), queue::kAccessLocalWrite));
   const std::uint64_t bytes = kGrhBytes + packet.payload.size();
   if (bytes > cursor.length()) {
     reasons_.add("recv wr_id 0x%llx: a datagram of %zu bytes and the 40 of its GRH do not fit the %llu bytes posted",

@@ -107,7 +107,7 @@ TEST_CASE("headers of every opcode come back as they went", "[packet]") {
   headers.bth.dest_qp = queue::Qpn(0x8f1203);
   headers.bth.psn = Psn(0xfedcba);
   if (info->has_deth) headers.deth = {0x80010000, queue::Qpn(1)};
-  if (info->has_xrceth) headers.xrc = {0xabcdef};
+  if (info->has_xrceth) headers.xrc = {queue::Srqn(0xabcdef)};
   if (info->has_reth) headers.reth = {0x0123456789abcdef, queue::RKey(0xdeadbeef), 0x7fffffff};
   if (info->has_atomic) headers.atomic = {1, queue::RKey(2), 3, 4};
   if (info->has_aeth) headers.aeth = Aeth::nak(NakCode::RemoteOperationalError, 0x123456);

@@ -10,6 +10,6 @@ using namespace nicless::wire;
 namespace test = nicless::test;
 
 TEST_CASE("an XRCETH is an SRQ number behind a reserved byte", "[packet][xrc]") {
-  CHECK(test::decoded<XrcEth>("ff8f1203") == XrcEth{0x8f1203});
-  CHECK(test::encoded_hex(XrcEth{0x8f1203}) == "008f1203");
+  CHECK(test::decoded<XrcEth>("ff8f1203") == XrcEth{nicless::queue::Srqn(0x8f1203)});
+  CHECK(test::encoded_hex(XrcEth{nicless::queue::Srqn(0x8f1203)}) == "008f1203");
 }

@@ -70,6 +70,54 @@ const std::vector<Expected> kUd{
     {{QpState::Sqe, QpState::Rts}, "", "CUR_STATE QKEY"},
 };
 
+const std::vector<Expected> kXrcInitiator{
+    {{QpState::Reset, QpState::Init}, "PKEY_INDEX PORT ACCESS_FLAGS", ""},
+    {{QpState::Init, QpState::Init}, "", "PKEY_INDEX PORT ACCESS_FLAGS"},
+    {{QpState::Init, QpState::Rtr}, "AV PATH_MTU DEST_QPN RQ_PSN", "ALT_PATH ACCESS_FLAGS PKEY_INDEX"},
+    {{QpState::Rtr, QpState::Rts},
+     "SQ_PSN MAX_QP_RD_ATOMIC RETRY_CNT RNR_RETRY TIMEOUT",
+     "CUR_STATE ALT_PATH ACCESS_FLAGS PATH_MIG_STATE"},
+    {{QpState::Rts, QpState::Rts}, "", "CUR_STATE ALT_PATH ACCESS_FLAGS PATH_MIG_STATE"},
+    {{QpState::Rts, QpState::Sqd}, "", "EN_SQD_ASYNC_NOTIFY"},
+    {{QpState::Sqd, QpState::Rts}, "", "CUR_STATE ALT_PATH ACCESS_FLAGS PATH_MIG_STATE"},
+    {{QpState::Sqd, QpState::Sqd},
+     "",
+     "PORT AV TIMEOUT RETRY_CNT RNR_RETRY MAX_QP_RD_ATOMIC ALT_PATH ACCESS_FLAGS PKEY_INDEX PATH_MIG_STATE"},
+    {{QpState::Sqe, QpState::Rts}, "", ""},
+};
+
+const std::vector<Expected> kXrcTarget{
+    {{QpState::Reset, QpState::Init}, "PKEY_INDEX PORT ACCESS_FLAGS", ""},
+    {{QpState::Init, QpState::Init}, "", "PKEY_INDEX PORT ACCESS_FLAGS"},
+    {{QpState::Init, QpState::Rtr},
+     "AV PATH_MTU DEST_QPN RQ_PSN MAX_DEST_RD_ATOMIC MIN_RNR_TIMER",
+     "ALT_PATH ACCESS_FLAGS PKEY_INDEX"},
+    {{QpState::Rtr, QpState::Rts}, "SQ_PSN TIMEOUT", "CUR_STATE ALT_PATH ACCESS_FLAGS MIN_RNR_TIMER PATH_MIG_STATE"},
+    {{QpState::Rts, QpState::Rts}, "", "CUR_STATE ALT_PATH ACCESS_FLAGS MIN_RNR_TIMER PATH_MIG_STATE"},
+    {{QpState::Rts, QpState::Sqd}, "", "EN_SQD_ASYNC_NOTIFY"},
+    {{QpState::Sqd, QpState::Rts}, "", "CUR_STATE ALT_PATH ACCESS_FLAGS MIN_RNR_TIMER PATH_MIG_STATE"},
+    {{QpState::Sqd, QpState::Sqd},
+     "",
+     "PORT AV TIMEOUT MAX_DEST_RD_ATOMIC ALT_PATH ACCESS_FLAGS PKEY_INDEX MIN_RNR_TIMER PATH_MIG_STATE"},
+    {{QpState::Sqe, QpState::Rts}, "", ""},
+};
+
+const std::vector<Expected>& list_of(Transport transport) {
+  switch (transport) {
+    case Transport::Rc:
+      break;
+    case Transport::Uc:
+      return kUc;
+    case Transport::Ud:
+      return kUd;
+    case Transport::XrcInitiator:
+      return kXrcInitiator;
+    case Transport::XrcTarget:
+      return kXrcTarget;
+  }
+  return kRc;
+}
+
 std::uint32_t mask_of(const std::string& words) {
   std::uint32_t mask = 0;
   std::istringstream in(words);
@@ -90,8 +138,8 @@ struct Masks {
 };
 
 // Every legal edge of a transport: the list, and the edges that all transports share and that take nothing.
-std::map<Pair, Masks> edges_of(Service service) {
-  const auto& list = service == Service::Uc ? kUc : service == Service::Ud ? kUd : kRc;
+std::map<Pair, Masks> edges_of(Transport transport) {
+  const auto& list = list_of(transport);
   std::map<Pair, Masks> edges;
   for (QpState from : kAllStates) {
     edges[{from, QpState::Reset}] = {};
@@ -101,8 +149,8 @@ std::map<Pair, Masks> edges_of(Service service) {
   return edges;
 }
 
-std::string refusal(Service service, Pair edge, std::uint32_t mask) {
-  const auto result = check_transition(service, edge.first, edge.second, mask);
+std::string refusal(Transport transport, Pair edge, std::uint32_t mask) {
+  const auto result = check_transition(transport, edge.first, edge.second, mask);
   if (result.has_value()) return "";
   CHECK(result.error().errno_value == EINVAL);
   return result.error().why;
@@ -120,59 +168,61 @@ std::vector<std::uint32_t> bits_of(std::uint32_t mask) {
   return bits;
 }
 
-const auto any_service = [] { return GENERATE(Service::Rc, Service::Uc, Service::Ud, Service::Xrc); };
+const auto any_transport = [] {
+  return GENERATE(Transport::Rc, Transport::Uc, Transport::Ud, Transport::XrcInitiator, Transport::XrcTarget);
+};
 
 TEST_CASE("an edge takes its required attributes, and refuses a mask that lacks one by its name", "[rc][qp_state]") {
-  const Service service = any_service();
-  for (const auto& [edge, masks] : edges_of(service)) {
+  const Transport transport = any_transport();
+  for (const auto& [edge, masks] : edges_of(transport)) {
     INFO(prefix(edge));
-    CHECK(refusal(service, edge, masks.required | attr_mask::kState) == "");
-    CHECK(refusal(service, edge, masks.required) == "");
+    CHECK(refusal(transport, edge, masks.required | attr_mask::kState) == "");
+    CHECK(refusal(transport, edge, masks.required) == "");
     for (std::uint32_t bit : bits_of(masks.required)) {
-      CHECK(refusal(service, edge, (masks.required & ~bit) | attr_mask::kState) ==
+      CHECK(refusal(transport, edge, (masks.required & ~bit) | attr_mask::kState) ==
             prefix(edge) + ": missing " + names_of(bit));
     }
   }
 }
 
 TEST_CASE("an edge takes each optional attribute, alone and with all others", "[rc][qp_state]") {
-  const Service service = any_service();
-  for (const auto& [edge, masks] : edges_of(service)) {
+  const Transport transport = any_transport();
+  for (const auto& [edge, masks] : edges_of(transport)) {
     INFO(prefix(edge));
-    for (std::uint32_t bit : bits_of(masks.optional)) CHECK(refusal(service, edge, masks.required | bit) == "");
-    CHECK(refusal(service, edge, masks.required | masks.optional | attr_mask::kState) == "");
+    for (std::uint32_t bit : bits_of(masks.optional)) CHECK(refusal(transport, edge, masks.required | bit) == "");
+    CHECK(refusal(transport, edge, masks.required | masks.optional | attr_mask::kState) == "");
   }
 }
 
 TEST_CASE("an edge refuses every other attribute by its name", "[rc][qp_state]") {
-  const Service service = any_service();
-  for (const auto& [edge, masks] : edges_of(service)) {
+  const Transport transport = any_transport();
+  for (const auto& [edge, masks] : edges_of(transport)) {
     INFO(prefix(edge));
     const std::uint32_t taken = masks.required | masks.optional | attr_mask::kState;
     for (std::uint32_t bit : bits_of(kAllBits & ~taken)) {
-      CHECK(refusal(service, edge, masks.required | bit) == prefix(edge) + ": does not take " + names_of(bit));
+      CHECK(refusal(transport, edge, masks.required | bit) == prefix(edge) + ": does not take " + names_of(bit));
     }
   }
 }
 
 TEST_CASE("all other pairs of states are no transition, whatever the mask", "[rc][qp_state]") {
-  const Service service = any_service();
-  const auto edges = edges_of(service);
+  const Transport transport = any_transport();
+  const auto edges = edges_of(transport);
   std::size_t refused = 0;
   for (QpState from : kAllStates) {
     for (QpState to : kAllStates) {
       if (edges.contains({from, to})) continue;
       ++refused;
       const std::string start = prefix({from, to}) + " is not a transition";
-      CHECK(refusal(service, {from, to}, attr_mask::kState).substr(0, start.size()) == start);
-      CHECK(refusal(service, {from, to}, kAllBits) != "");
+      CHECK(refusal(transport, {from, to}, attr_mask::kState).substr(0, start.size()) == start);
+      CHECK(refusal(transport, {from, to}, kAllBits) != "");
     }
   }
   CHECK(refused == 49 - edges.size());
 }
 
 TEST_CASE("a refused transition says which way to go", "[rc][qp_state]") {
-  const auto why = [](QpState from, QpState to) { return refusal(Service::Rc, {from, to}, attr_mask::kState); };
+  const auto why = [](QpState from, QpState to) { return refusal(Transport::Rc, {from, to}, attr_mask::kState); };
   CHECK(why(QpState::Reset, QpState::Rts) == "RESET->RTS is not a transition, go through INIT and RTR");
   CHECK(why(QpState::Reset, QpState::Rtr) == "RESET->RTR is not a transition, go through INIT");
   CHECK(why(QpState::Rts, QpState::Rtr) == "RTS->RTR is not a transition, go through RESET and INIT");
@@ -184,12 +234,12 @@ TEST_CASE("a refused transition says which way to go", "[rc][qp_state]") {
 }
 
 TEST_CASE("a state that does not exist is refused", "[rc][qp_state]") {
-  CHECK(refusal(Service::Rc, {QpState::Reset, static_cast<QpState>(9)}, 1) == "there is no queue pair state 9");
+  CHECK(refusal(Transport::Rc, {QpState::Reset, static_cast<QpState>(9)}, 1) == "there is no queue pair state 9");
 }
 
 TEST_CASE("a mask that both lacks and exceeds is told both", "[rc][qp_state]") {
   const std::uint32_t mask = attr_mask::kState | attr_mask::kPkeyIndex | attr_mask::kQkey | attr_mask::kSqPsn;
-  CHECK(refusal(Service::Rc, {QpState::Reset, QpState::Init}, mask) ==
+  CHECK(refusal(Transport::Rc, {QpState::Reset, QpState::Init}, mask) ==
         "RESET->INIT: missing IBV_QP_ACCESS_FLAGS, IBV_QP_PORT, and does not take IBV_QP_QKEY, IBV_QP_SQ_PSN");
 }
 
