@@ -33,6 +33,18 @@ EventGate& fill(const queue::AsyncEvent& from, ibv_async_event* event) {
   return qp_of(event->element.qp).async_events;
 }
 
+// A queue pair that refused its peer may have no completion to tell of it: an XRC target never has.
+void explain(Context& context, const ibv_async_event& event) {
+  switch (event.event_type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+      return context.runtime.log_reasons(queue::Qpn(event.element.qp->qp_num));
+    default:
+      return;
+  }
+}
+
 // Of an XRC target whose other handles keep it.
 bool is_of_closed_handle(const ibv_async_event& event) {
   switch (event.event_type) {
@@ -59,7 +71,10 @@ Result<void> wait_async_event(ibv_context* verbs, ibv_async_event* event) {
         if (!is_for_nobody) gate.on_delivered();
       });
       if (taken && is_for_nobody) continue;
-      if (taken) return {};
+      if (taken) {
+        explain(context, *event);
+        return {};
+      }
       if (const int e = context.async_events.await()) {
         return queue::error(e, e == EAGAIN ? "no event is waiting" : "interrupted by a signal");
       }

@@ -116,6 +116,7 @@ Result<void> query_device_ex(const Device& device, const ibv_query_device_ex_inp
   ibv_device_attr_ex full{};
   query_device(device, &full.orig_attr);
   full.odp_caps = odp_caps();
+  full.xrc_odp_caps = full.odp_caps.per_transport_caps.rc_odp_caps & ~std::uint32_t{IBV_ODP_SUPPORT_RECV};
   full.max_dm_size = kDeviceMemoryBytesMax;
   full.completion_timestamp_mask = kDeviceClockMask;
   full.hca_core_clock = kDeviceClockKhz;

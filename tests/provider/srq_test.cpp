@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Goal: shared receive queues keep the promises of ibv_create_srq(3) and ibv_modify_srq(3).
 // Method: the public verbs API; messages between two queue pairs of this process.
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <thread>
 
 #include "tests/provider/verbs_pair.h"
 
@@ -259,4 +261,41 @@ TEST_CASE("a queue pair that goes to ERR says that it took its last list of the 
   ibv_ack_async_event(&event);
   CHECK(event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED);
   CHECK(event.element.qp == target.qp);
+}
+
+TEST_CASE("destroying an SRQ waits until its event is acknowledged", "[srq][async]") {
+  Device device;
+  Cq cq(device);
+  Memory memory(device, 64);
+  ibv_srq_init_attr init{nullptr, {8, 1, 0}};
+  ibv_srq* const srq = ibv_create_srq(device.pd, &init);
+  REQUIRE(srq != nullptr);
+  {
+    ibv_qp_init_attr with_srq = rc_attr(cq.cq, cq.cq);
+    with_srq.srq = srq;
+    Qp target(device, with_srq);
+    Qp source(device, rc_attr(cq.cq, cq.cq));
+    source.connect(target);
+    target.connect(source);
+    ibv_sge sge = memory.sge(0, 8);
+    ibv_recv_wr wr{1, nullptr, &sge, 1};
+    ibv_recv_wr* bad = nullptr;
+    REQUIRE(ibv_post_srq_recv(srq, &wr, &bad) == 0);
+    ibv_srq_attr limit{0, 0, 1};
+    REQUIRE(ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT) == 0);
+    REQUIRE(source.post_send(1, {memory.sge(8, 8)}) == 0);
+    cq.take();
+    cq.take();
+  }
+  ibv_async_event event;
+  REQUIRE(ibv_get_async_event(device.context, &event) == 0);
+  REQUIRE(event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED);
+  std::atomic<bool> is_acknowledged = false;
+  std::thread destroyer([&] {
+    CHECK(ibv_destroy_srq(srq) == 0);
+    CHECK(is_acknowledged);
+  });
+  is_acknowledged = true;
+  ibv_ack_async_event(&event);
+  destroyer.join();
 }
