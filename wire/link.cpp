@@ -35,7 +35,7 @@ std::optional<LinkDatagram> Link::take(queue::Instant now) {
   std::pop_heap(in_flight_.begin(), in_flight_.end(), arrives_later);
   LinkDatagram datagram = std::move(in_flight_.back().datagram);
   in_flight_.pop_back();
-  queued_bytes_ -= datagram.bytes.size();
+  queued_bytes_ -= datagram.bytes.size() + config_.overhead_bytes;
   ++counters_.delivered;
   return datagram;
 }
@@ -121,11 +121,12 @@ queue::Instant Link::delay_if_reordered(queue::Instant arrival) {
 }
 
 void Link::deliver(queue::Instant arrival, LinkDatagram datagram) {
-  if (config_.queue_bytes > 0 && queued_bytes_ + datagram.bytes.size() > config_.queue_bytes) {
+  const std::size_t counted = datagram.bytes.size() + config_.overhead_bytes;
+  if (config_.queue_bytes > 0 && queued_bytes_ + counted > config_.queue_bytes) {
     ++counters_.overflowed;
     return;
   }
-  queued_bytes_ += datagram.bytes.size();
+  queued_bytes_ += counted;
   in_flight_.push_back({arrival, next_order_++, std::move(datagram)});
   std::push_heap(in_flight_.begin(), in_flight_.end(), arrives_later);
 }

@@ -37,6 +37,7 @@ struct LinkConfig {
   std::size_t mtu_bytes = 65507;       // larger datagrams vanish
   std::uint64_t bytes_per_second = 0;  // 0: no limit
   std::size_t queue_bytes = 0;         // 0: no limit; a datagram that does not fit vanishes (a socket buffer)
+  std::size_t overhead_bytes = 0;      // what the queue counts for a datagram besides its bytes (skb truesize)
 };
 
 struct LinkCounters {

@@ -20,6 +20,7 @@ constexpr std::size_t kTotalBytes = 8 * 1024 * 1024;
 constexpr std::size_t kMessagesMax = 4000;
 constexpr std::uint64_t kLinkBytesPerSecond = 1'250'000'000;
 constexpr std::size_t kSocketBufferBytes = 212'992;
+constexpr std::size_t kSocketOverheadBytes = 1200;  // a datagram of 1 KiB counts as 2304 there
 constexpr queue::Duration kLimit = std::chrono::seconds(3600);
 
 struct Measured {
@@ -33,6 +34,7 @@ PairConfig config_for(double loss) {
   config.faults.loss = loss;
   config.faults.bytes_per_second = kLinkBytesPerSecond;
   config.faults.queue_bytes = kSocketBufferBytes;
+  config.faults.overhead_bytes = kSocketOverheadBytes;
   return config;
 }
 

@@ -4,7 +4,8 @@
 // what was in flight behind the lost packet still fills the peer's socket buffer, and a full window on top of it would
 // be dropped whole. Port-bound.
 //
-// A default socket buffer holds 212,992 bytes of truesize, about 90 kB of small packets, so a flow starts below that.
+// A default socket buffer holds 212,992 bytes of truesize, about 90 kB of small packets and 100 kB of those of 1 KiB,
+// so a flow starts below that; a window of twice as much loses packets on a network that loses none (goodput.snap).
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace nicless::wire {
 class Window {
  public:
   static constexpr std::uint32_t kStartBytes = 64 * 1024;
-  static constexpr std::uint32_t kMaxBytes = 256 * 1024;
+  static constexpr std::uint32_t kMaxBytes = 128 * 1024;
   static constexpr std::uint32_t kMinPackets = 4;
 
   explicit Window(std::uint32_t mtu_bytes = 1024) : mtu_bytes_(mtu_bytes), bytes_(kStartBytes) {}
