@@ -150,9 +150,10 @@ class Fuzz {
 
   void post_send(End& end, End& peer) {
     const std::uint8_t bits = input_.u8();
-    constexpr std::array kOpcodes{queue::SendOpcode::Send,     queue::SendOpcode::SendImm, queue::SendOpcode::Write,
-                                  queue::SendOpcode::WriteImm, queue::SendOpcode::Read,    queue::SendOpcode::Send,
-                                  queue::SendOpcode::Write,    queue::SendOpcode::Read};
+    constexpr std::array kOpcodes{queue::SendOpcode::Send,     queue::SendOpcode::SendImm,
+                                  queue::SendOpcode::Write,    queue::SendOpcode::WriteImm,
+                                  queue::SendOpcode::Read,     queue::SendOpcode::CompareSwap,
+                                  queue::SendOpcode::FetchAdd, queue::SendOpcode::Read};
     std::vector<queue::Sge> sges(input_.u8() % 5);
     for (queue::Sge& sge : sges) sge = any_sge(end);
     queue::Wqe wqe;
@@ -161,6 +162,8 @@ class Fuzz {
     wqe.signaled = !(bits & 8);
     wqe.fence = bits & 16;
     wqe.sges = sges;
+    wqe.compare_add = bits & 0x18;
+    wqe.swap = wqe.compare_add + 1;
     wqe.remote_addr = peer.open.address((bits & 0x60) * 8u);
     wqe.rkey = bits & 0x80 ? peer.closed.rkey() : peer.open.rkey();
     if (end.side.post_send(pair_.now, wqe)) ++end.sends;
