@@ -5,6 +5,7 @@
 #include <string>
 
 #include "provider/enum_number.h"
+#include "provider/log.h"
 #include "provider/path.h"
 
 namespace nicless::provider {
@@ -26,6 +27,28 @@ ibv_mtu mtu_code(std::uint16_t bytes) {
 wire::QpState state_of(unsigned number) {
   constexpr unsigned kNoState = 0xff;
   return static_cast<wire::QpState>(number <= IBV_QPS_ERR ? number : kNoState);
+}
+
+// Alternate paths are for InfiniBand links: the kernel refuses them over RoCE, and so there is none to migrate to.
+queue::Result<void> check_migration(const ibv_qp_attr& attr, std::uint32_t mask) {
+  if ((mask & bit::kAltPath) != 0) {
+    return queue::error(EINVAL, "IBV_QP_ALT_PATH: RoCE has no alternate paths and no path migration");
+  }
+  if ((mask & bit::kPathMigState) == 0) return {};
+  const auto state = number_of(attr.path_mig_state);
+  if (state == IBV_MIG_MIGRATED) return {};
+  if (state == IBV_MIG_REARM || state == IBV_MIG_ARMED) {
+    return queue::error(EINVAL, "path_mig_state can only be IBV_MIG_MIGRATED: RoCE has no alternate path to arm");
+  }
+  return queue::error(EINVAL, "path_mig_state is no value of enum ibv_mig_state");
+}
+
+// As the kernel and mlx5 do: what is above 24 bits is cut off, with a word about it.
+std::uint32_t low_24_bits(const char* name, std::uint32_t value) {
+  constexpr std::uint32_t kMask = 0xffffff;
+  if (value > kMask)
+    log(NICLESS_LOG_WARN, std::string("ibv_modify_qp: ") + name + " has 24 bits, those above are cut off");
+  return value & kMask;
 }
 
 queue::Result<void> check_device(const Device& device, const ibv_qp_attr& attr, std::uint32_t mask) {
@@ -51,6 +74,7 @@ queue::Result<void> check_device(const Device& device, const ibv_qp_attr& attr, 
 
 queue::Result<wire::QpAttributes> attributes_of(const Device& device, const ibv_qp_attr& attr, std::uint32_t mask) {
   if (auto checked = check_device(device, attr, mask); !checked) return checked.error();
+  if (auto checked = check_migration(attr, mask); !checked) return checked.error();
   wire::QpAttributes to;
   if ((mask & bit::kAv) != 0) {
     auto path = path_of(device, attr.ah_attr);
@@ -63,9 +87,10 @@ queue::Result<wire::QpAttributes> attributes_of(const Device& device, const ibv_
   if ((mask & bit::kAccessFlags) != 0) to.access = static_cast<std::uint32_t>(attr.qp_access_flags);
   if ((mask & bit::kPathMtu) != 0) to.path_mtu = mtu_bytes(attr.path_mtu);
   if ((mask & bit::kQkey) != 0) to.qkey = attr.qkey;
-  if ((mask & bit::kRqPsn) != 0) to.rq_psn = attr.rq_psn;
-  if ((mask & bit::kSqPsn) != 0) to.sq_psn = attr.sq_psn;
-  if ((mask & bit::kDestQpn) != 0) to.dest_qpn = queue::Qpn(attr.dest_qp_num);
+  if ((mask & bit::kRqPsn) != 0) to.rq_psn = low_24_bits("rq_psn", attr.rq_psn);
+  if ((mask & bit::kSqPsn) != 0) to.sq_psn = low_24_bits("sq_psn", attr.sq_psn);
+  if ((mask & bit::kDestQpn) != 0) to.dest_qpn = queue::Qpn(low_24_bits("dest_qp_num", attr.dest_qp_num));
+  if ((mask & bit::kEnSqdAsyncNotify) != 0) to.sqd_async_notify = attr.en_sqd_async_notify != 0;
   if ((mask & bit::kTimeout) != 0) to.timeout = attr.timeout;
   if ((mask & bit::kRetryCnt) != 0) to.retry_cnt = attr.retry_cnt;
   if ((mask & bit::kRnrRetry) != 0) to.rnr_retry = attr.rnr_retry;
@@ -81,12 +106,6 @@ void remember(const ibv_qp_attr& from, std::uint32_t mask, ibv_qp_attr& to) {
   if ((mask & bit::kAv) != 0) to.ah_attr = from.ah_attr;
   if ((mask & bit::kPathMigState) != 0) to.path_mig_state = from.path_mig_state;
   if ((mask & bit::kEnSqdAsyncNotify) != 0) to.en_sqd_async_notify = from.en_sqd_async_notify;
-  if ((mask & bit::kAltPath) != 0) {
-    to.alt_ah_attr = from.alt_ah_attr;
-    to.alt_pkey_index = from.alt_pkey_index;
-    to.alt_port_num = from.alt_port_num;
-    to.alt_timeout = from.alt_timeout;
-  }
 }
 
 void refresh(const wire::QpAttributes& from, ibv_qp_attr& to) {
@@ -103,6 +122,7 @@ void refresh(const wire::QpAttributes& from, ibv_qp_attr& to) {
   to.min_rnr_timer = from.min_rnr_timer;
   to.max_rd_atomic = from.max_rd_atomic;
   to.max_dest_rd_atomic = from.max_dest_rd_atomic;
+  to.sq_draining = from.sq_draining ? 1 : 0;
 }
 
 }  // namespace nicless::provider

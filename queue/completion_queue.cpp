@@ -91,7 +91,10 @@ CompletionQueue::~CompletionQueue() {
 
 void CompletionQueue::push(const Completion& completion) {
   MutexLock lock(mutex_);
-  if (is_overrun() || !make_room()) return;
+  if (is_overrun() || !make_room()) {
+    losers_.insert(completion.qp_num);
+    return;
+  }
   if (options_.clock != nullptr) {
     Completion stamped = completion;
     stamped.stamp = options_.clock();
@@ -100,6 +103,17 @@ void CompletionQueue::push(const Completion& completion) {
     completions_.push_back(completion);
   }
   raise_if_armed(completion);
+}
+
+bool CompletionQueue::has_lost_completion_of(Qpn qpn) const {
+  if (!is_overrun()) return false;
+  MutexLock lock(mutex_);
+  return losers_.contains(qpn);
+}
+
+void CompletionQueue::forget_lost_completions_of(Qpn qpn) {
+  MutexLock lock(mutex_);
+  losers_.erase(qpn);
 }
 
 bool CompletionQueue::make_room() {
@@ -178,6 +192,7 @@ void CompletionQueue::purge(const Credit& credit) {
 
 void CompletionQueue::purge(Qpn qpn) {
   MutexLock lock(mutex_);
+  losers_.erase(qpn);
   completions_.erase_if([&](const Completion& completion) {
     if (completion.qp_num != qpn) return false;
     give_room_back(completion);

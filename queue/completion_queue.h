@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <set>
 #include <span>
 
 #include "queue/async_events.h"
@@ -39,7 +40,7 @@ class CompletionQueue {
   CompletionQueue& operator=(const CompletionQueue&) = delete;
 
   // A completion that does not fit is lost, as on hardware: the CQ is overrun for good, one CQ_ERR event is raised,
-  // and poll fails from then on. Queue pairs look at is_overrun(): those that complete here are done. IBTA 11.6.3.2.
+  // and poll fails from then on. IBTA 11.6.3.2.
   void push(const Completion& completion) EXCLUDES(mutex_);
 
   // Up to out.size() completions, oldest first; -1 once overrun.
@@ -47,6 +48,9 @@ class CompletionQueue {
   // The same for one completion, as it was made: 1, 0 or -1.
   int poll(Completion& out) EXCLUDES(mutex_);
   bool is_overrun() const { return overrun_.load(std::memory_order_relaxed); }
+  // Whether a completion of this queue pair was lost to an overrun: it cannot report any more, and is done.
+  bool has_lost_completion_of(Qpn qpn) const EXCLUDES(mutex_);
+  void forget_lost_completions_of(Qpn qpn) EXCLUDES(mutex_);  // it starts anew
   bool empty() const EXCLUDES(mutex_);
 
   // One event for the next completion pushed; with solicited_only, for the next that is solicited or in error.
@@ -77,6 +81,7 @@ class CompletionQueue {
   std::uint32_t capacity_ GUARDED_BY(mutex_);
   Armed armed_ GUARDED_BY(mutex_) = Armed::No;
   std::atomic<bool> overrun_{false};  // changes under mutex_ only
+  std::set<Qpn> losers_ GUARDED_BY(mutex_);
 };
 
 }  // namespace nicless::queue

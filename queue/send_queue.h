@@ -34,6 +34,7 @@ class SendQueue {
   ~SendQueue();  // purges this queue's completions from the CQ
 
   const Limits& limits() const { return limits_; }
+  CompletionQueue& cq() const { return cq_; }
 
   // Copies the request in, its list and inline data included, and counts its length. EINVAL: more SGEs than the queue
   // takes, inline data too long, message too long. ENOMEM: no room; the sentence says how many of the work requests in

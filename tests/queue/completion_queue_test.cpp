@@ -163,6 +163,21 @@ TEST_CASE("one completion can be polled as it was made, and gives its room back"
   CHECK(f.cq.is_overrun());
 }
 
+TEST_CASE("an overrun CQ knows whose completions it lost, until they start anew", "[queue][cq]") {
+  CqFixture f(1);
+  f.cq.push({.wr_id = 1, .qp_num = Qpn{1}});
+  CHECK_FALSE(f.cq.has_lost_completion_of(Qpn{1}));
+  f.cq.push({.wr_id = 2, .qp_num = Qpn{2}});
+  f.cq.push({.wr_id = 3, .qp_num = Qpn{3}});
+  CHECK_FALSE(f.cq.has_lost_completion_of(Qpn{1}));
+  CHECK(f.cq.has_lost_completion_of(Qpn{2}));
+  CHECK(f.cq.has_lost_completion_of(Qpn{3}));
+  f.cq.forget_lost_completions_of(Qpn{2});
+  f.cq.purge(Qpn{3});
+  CHECK_FALSE(f.cq.has_lost_completion_of(Qpn{2}));
+  CHECK_FALSE(f.cq.has_lost_completion_of(Qpn{3}));
+}
+
 TEST_CASE("an overrun CQ says so once and never works again", "[queue][cq]") {
   CqFixture f(2);
   for (std::uint64_t i = 1; i <= 4; ++i) f.cq.push({.wr_id = i});

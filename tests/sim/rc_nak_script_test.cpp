@@ -19,12 +19,6 @@ using wire::QpState;
 using Packets = std::vector<Packet>;
 using Wcs = std::vector<Wc>;
 
-std::vector<queue::AsyncType> events_of(Side& side) {
-  std::vector<queue::AsyncType> types;
-  while (const auto event = side.async_events().take()) types.push_back(event->type);
-  return types;
-}
-
 // A's first request fails with `status`, those behind it are flushed, and A is in ERR.
 void check_failed(Script& s, WcStatus status) {
   CHECK(s.a.poll_send() == Wcs{failed(1, status), failed(2, WcStatus::WrFlushErr), failed(3, WcStatus::WrFlushErr)});

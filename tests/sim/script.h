@@ -81,6 +81,13 @@ inline std::vector<Packet> without_ack_req(std::vector<Packet> packets) {
   return packets;
 }
 
+// The asynchronous events that nobody took yet.
+inline std::vector<queue::AsyncType> events_of(Side& side) {
+  std::vector<queue::AsyncType> types;
+  while (const auto event = side.async_events().take()) types.push_back(event->type);
+  return types;
+}
+
 inline Wc sent_ok(std::uint64_t wr_id, queue::WcOpcode opcode = queue::WcOpcode::Send) {
   return {.wr_id = wr_id, .opcode = opcode};
 }

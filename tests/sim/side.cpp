@@ -13,8 +13,6 @@ namespace nicless::sim {
 
 namespace {
 
-constexpr std::uint32_t kCqCapacity = 4096;
-
 void require(const queue::Result<void>& result) {
   if (!result) throw Failure(result.error().why);
 }
@@ -83,8 +81,8 @@ Side::Side(wire::Engine& engine, const wire::Endpoint& endpoint, const SideConfi
       async_events_(*queue::open_event_fd()),
       own_regions_(seed),
       regions_(config.regions ? *config.regions : own_regions_),
-      send_cq_(kCqCapacity, nullptr, async_events_, &send_cq_),
-      recv_cq_(kCqCapacity, nullptr, async_events_, &recv_cq_),
+      send_cq_(config.cq_entries, nullptr, async_events_, &send_cq_),
+      recv_cq_(config.cq_entries, nullptr, async_events_, &recv_cq_),
       send_queue_({config.send_depth, config.sge_max, config.inline_max, config.signal_all}, send_cq_, qpn_),
       receive_queue_(config.recv_depth, config.sge_max, recv_cq_, qpn_),
       shared_receives_(config.shared_receives) {
@@ -116,6 +114,19 @@ Side::~Side() {
 
 void Side::connect(queue::Instant now, const Side& peer, const ConnectionConfig& config, std::uint32_t own_psn,
                    std::uint32_t peer_psn) {
+  connect_to_rtr(now, peer, config, peer_psn);
+  wire::QpAttributes attributes;
+  attributes.state = wire::QpState::Rts;
+  attributes.sq_psn = own_psn;
+  attributes.timeout = config.timeout;
+  attributes.retry_cnt = config.retry_cnt;
+  attributes.rnr_retry = config.rnr_retry;
+  attributes.max_rd_atomic = config.max_rd_atomic;
+  require(qp_->modify(now, attributes, masks_of(transport()).rts));
+}
+
+void Side::connect_to_rtr(queue::Instant now, const Side& peer, const ConnectionConfig& config,
+                          std::uint32_t peer_psn) {
   const Masks masks = masks_of(transport());
   wire::QpAttributes attributes;
   attributes.state = wire::QpState::Init;
@@ -132,19 +143,12 @@ void Side::connect(queue::Instant now, const Side& peer, const ConnectionConfig&
   attributes.path.local = endpoint_.address;
   attributes.path.remote = peer.endpoint_.address;
   require(qp_->modify(now, attributes, masks.rtr));
-
-  attributes.state = wire::QpState::Rts;
-  attributes.sq_psn = own_psn;
-  attributes.timeout = config.timeout;
-  attributes.retry_cnt = config.retry_cnt;
-  attributes.rnr_retry = config.rnr_retry;
-  attributes.max_rd_atomic = config.max_rd_atomic;
-  require(qp_->modify(now, attributes, masks.rts));
 }
 
 queue::Result<void> Side::to_state(queue::Instant now, wire::QpState state, std::uint32_t more) {
   wire::QpAttributes attributes;
   attributes.state = state;
+  attributes.sqd_async_notify = true;
   auto result = qp_->modify(now, attributes, wire::attr_mask::kState | more);
   if (result) engine_.on_post(now, qpn_);
   return result;

@@ -47,6 +47,7 @@ struct SideConfig {
   bool signal_all = false;
   wire::Transport transport = wire::Transport::Rc;
   std::uint16_t port_mtu = 4096;                         // of datagrams
+  std::uint32_t cq_entries = 4096;                       // of each of the two CQs
   queue::MrTable* regions = nullptr;                     // shared by several sides; null: one of its own
   queue::SharedReceiveQueue* shared_receives = nullptr;  // null: a receive queue of its own
   queue::XrcDomain* xrc_domain = nullptr;                // of an XRC target
@@ -113,7 +114,8 @@ class Side {
   // RESET -> INIT -> RTR -> RTS. A failed step is a Failure.
   void connect(queue::Instant now, const Side& peer, const ConnectionConfig& config, std::uint32_t own_psn,
                std::uint32_t peer_psn);
-  // An edge that needs nothing but the state; more: further bits of the mask.
+  void connect_to_rtr(queue::Instant now, const Side& peer, const ConnectionConfig& config, std::uint32_t peer_psn);
+  // An edge that needs nothing but the state; more: further bits of the mask. SQ_DRAINED is asked for, if the mask is.
   queue::Result<void> to_state(queue::Instant now, wire::QpState state, std::uint32_t more = 0);
 
   Buffer make_buffer(std::size_t size, std::uint32_t access = queue::kAccessLocalWrite | queue::kAccessRemoteWrite |

@@ -62,6 +62,8 @@ struct QpAttributes {
   std::uint8_t min_rnr_timer = 0;       // code, IBTA table 45
   std::uint8_t max_rd_atomic = 0;       // as requester
   std::uint8_t max_dest_rd_atomic = 0;  // as responder
+  bool sqd_async_notify = false;        // on the way to SQD: IBV_EVENT_SQ_DRAINED is wanted
+  bool sq_draining = false;             // only told: in SQD, and something is still under way
 };
 
 }  // namespace nicless::wire

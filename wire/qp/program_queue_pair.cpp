@@ -69,6 +69,7 @@ ProgramQueuePair::ProgramQueuePair(Transport transport, const QpParts& parts)
 QpAttributes ProgramQueuePair::attributes() const {
   QpAttributes now = attributes_;
   now.current_state = now.state;
+  now.sq_draining = now.state == QpState::Sqd && !is_drained();
   if (is_sending()) now.sq_psn = next_send_psn();
   if (is_receiving()) now.rq_psn = next_receive_psn();
   return now;
@@ -87,7 +88,9 @@ Result<void> ProgramQueuePair::modify(queue::Instant now, const QpAttributes& wa
   apply(wanted, mask, attributes_);
   attributes_.state = to;
   enter(from, to);
-  is_drain_event_due_ |= to == QpState::Sqd && from == QpState::Rts && (mask & attr_mask::kEnSqdAsyncNotify);
+  if (from == QpState::Rts && to == QpState::Sqd) {
+    is_drain_event_due_ = (mask & attr_mask::kEnSqdAsyncNotify) && wanted.sqd_async_notify;
+  }
   on_post(now);
   return {};
 }
@@ -124,6 +127,9 @@ void ProgramQueuePair::reset() {
   }
   forget();
   is_drain_event_due_ = false;
+  is_fatal_ = false;
+  parts_.send_queue->cq().forget_lost_completions_of(parts_.qpn);
+  if (parts_.recv_cq != nullptr) parts_.recv_cq->forget_lost_completions_of(parts_.qpn);
 }
 
 void ProgramQueuePair::tell_if_drained() {
@@ -142,6 +148,17 @@ void ProgramQueuePair::enter_error() {
   } else if (parts_.receives || parts_.xrc_domain) {
     parts_.async_events->push({AsyncType::QpLastWqeReached, parts_.handle});
   }
+}
+
+void ProgramQueuePair::fail_if_cq_overran() {
+  if (is_fatal_) return;
+  const bool has_lost = parts_.send_queue->cq().has_lost_completion_of(parts_.qpn) ||
+                        (parts_.recv_cq != nullptr && parts_.recv_cq->has_lost_completion_of(parts_.qpn));
+  if (!has_lost) return;
+  is_fatal_ = true;
+  reasons_.add("its completion queue is overrun and took no more of its completions; it goes to ERR (QP_FATAL)");
+  parts_.async_events->push({AsyncType::QpFatal, parts_.handle});
+  if (state() != QpState::Err) enter_error();
 }
 
 void ProgramQueuePair::enter_send_error() {
@@ -171,12 +188,15 @@ Result<void> ProgramQueuePair::check_post_recv() const {
 }
 
 void ProgramQueuePair::on_recv_posted() {
-  if (state() == QpState::Err && parts_.own_receives) parts_.own_receives->flush();
+  if (state() != QpState::Err || !parts_.own_receives) return;
+  parts_.own_receives->flush();
+  fail_if_cq_overran();
 }
 
 void ProgramQueuePair::on_post(queue::Instant) {
   if (state() == QpState::Err || state() == QpState::Sqe) flush_sends();
   tell_if_drained();
+  fail_if_cq_overran();
 }
 
 }  // namespace nicless::wire

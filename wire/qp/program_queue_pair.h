@@ -78,6 +78,9 @@ class ProgramQueuePair : public QueuePair {
   bool is_sending() const { return state() == QpState::Rts || state() == QpState::Sqd; }
   bool is_receiving() const { return is_sending() || state() == QpState::Rtr || state() == QpState::Sqe; }
   void enter_error();
+  // A queue pair whose completion an overrun CQ could not take: IBV_EVENT_QP_FATAL, once, and ERR. Called after
+  // whatever may have completed something. IBTA 11.6.3.2, Local Work Queue Catastrophic Error.
+  void fail_if_cq_overran();
   // An unreliable transport's own send failed: the send queue flushes and waits in SQE, receiving goes on.
   // IBTA 10.3.1.5.
   void enter_send_error();
@@ -100,6 +103,7 @@ class ProgramQueuePair : public QueuePair {
 
   bool is_established_ = false;      // COMM_EST was raised, or is not due
   bool is_drain_event_due_ = false;  // SQD was entered with en_sqd_async_notify
+  bool is_fatal_ = false;            // QP_FATAL was raised
 };
 
 }  // namespace nicless::wire

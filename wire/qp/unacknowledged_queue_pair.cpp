@@ -40,6 +40,7 @@ bool UnacknowledgedQueuePair::fails_by_force(const queue::Wqe& wqe) {
 void UnacknowledgedQueuePair::on_sent() {
   if (sends_.on_sent()) enter_send_error();
   tell_if_drained();
+  fail_if_cq_overran();
 }
 
 void UnacknowledgedQueuePair::on_packet(queue::Instant, const PacketView& packet, const InDatagram& datagram) {
@@ -50,6 +51,7 @@ void UnacknowledgedQueuePair::on_packet(queue::Instant, const PacketView& packet
     ++counters_.wrong_state;
   } else {
     receive(packet, *info, datagram);
+    fail_if_cq_overran();
   }
 }
 

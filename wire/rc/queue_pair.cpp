@@ -90,6 +90,7 @@ std::optional<queue::Instant> RcQueuePair::next_deadline() const {
 }
 
 void RcQueuePair::fail_if_halves_did() {
+  fail_if_cq_overran();
   if (state() != QpState::Err && (requester_.has_failed() || responder_.has_failed())) enter_error();
 }
 

@@ -27,7 +27,10 @@ class RcQueuePair final : public ProgramQueuePair {
   void start_sending() override {
     if (has_requester()) requester_.start();
   }
-  void resume_sending() override { requester_.apply_retry_limits(); }
+  void resume_sending() override {
+    requester_.apply_retry_limits();
+    responder_.apply_limits();
+  }
   void forget() override { responder_.start(); }  // nothing is half-arrived or owed
   void flush_inbound() override { responder_.flush(); }
   std::uint32_t next_send_psn() const override;

@@ -10,6 +10,15 @@ void Replay::start(std::uint32_t depth) {
   next_ = 0;
 }
 
+void Replay::resize(std::uint32_t depth) {
+  const std::size_t wanted = std::max(depth, 1u);
+  std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(next_), entries_.end());  // oldest first
+  const std::size_t kept = std::min(wanted, entries_.size());
+  entries_.erase(entries_.begin(), entries_.end() - static_cast<std::ptrdiff_t>(kept));
+  entries_.insert(entries_.begin(), wanted - kept, Read{});
+  next_ = 0;
+}
+
 void Replay::add(const Read& read) {
   add_entry(read);
 }

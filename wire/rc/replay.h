@@ -27,7 +27,8 @@ class Replay {
   };
 
   void start(std::uint32_t depth);
-  void add(const Read& read);  // the oldest falls out when full
+  void resize(std::uint32_t depth);  // keeps the newest
+  void add(const Read& read);        // the oldest falls out when full
   void add(const Atomic& atomic);
 
   // A duplicate request may ask for the whole read or for the rest of it from a packet on, with address and length

@@ -20,6 +20,7 @@ class Responder {
 
   // INIT -> RTR: the first request has PSN attributes.rq_psn.
   void start();
+  void apply_limits() { replay_.resize(attributes_.max_dest_rd_atomic); }  // after it changed without a restart
 
   void on_request(queue::Instant now, const PacketView& packet);
   // Read responses first, then the acknowledgement of all that came before it.

@@ -41,6 +41,23 @@ TEST_CASE("a request that is not part of the read that has this PSN is not found
   CHECK(replay.find(102, Reth{0x1000 + 2048, RKey(7), 4001}, kMtu) == nullptr);  // past its end
 }
 
+TEST_CASE("a replay store that is resized keeps the newest requests", "[rc][replay]") {
+  Replay replay;
+  replay.start(2);
+  for (const std::uint64_t psn : {100, 104, 108}) replay.add({psn, 4, kRead});
+  replay.resize(4);
+  CHECK(replay.find(104, kRead, kMtu) != nullptr);
+  CHECK(replay.find(108, kRead, kMtu) != nullptr);
+  replay.add({112, 4, kRead});
+  replay.add({116, 4, kRead});
+  CHECK(replay.find(104, kRead, kMtu) != nullptr);
+  replay.resize(1);
+  CHECK(replay.find(112, kRead, kMtu) == nullptr);
+  CHECK(replay.find(116, kRead, kMtu) != nullptr);
+  replay.add({120, 4, kRead});
+  CHECK(replay.find(116, kRead, kMtu) == nullptr);
+}
+
 TEST_CASE("only the last reads are remembered, as many as max_dest_rd_atomic", "[rc][replay]") {
   Replay replay = with_one_read();
   replay.add({104, 4, kRead});
