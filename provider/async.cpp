@@ -10,17 +10,21 @@
 namespace nicless::provider {
 namespace {
 
-// Writes what the event names into `event`; the gate of that object.
-EventGate& fill(const queue::AsyncEvent& from, ibv_async_event* event) {
+// Writes what the event names into `event`; the gate of that object. A port has none: it outlives its events.
+EventGate* fill(const queue::AsyncEvent& from, ibv_async_event* event) {
   event->event_type = static_cast<ibv_event_type>(from.type);
   switch (from.type) {
     case queue::AsyncType::CqErr:
       event->element.cq = static_cast<ibv_cq*>(from.handle);
-      return cq_of(event->element.cq).async_events;
+      return &cq_of(event->element.cq).async_events;
     case queue::AsyncType::SrqErr:
     case queue::AsyncType::SrqLimitReached:
       event->element.srq = static_cast<ibv_srq*>(from.handle);
-      return srq_of(event->element.srq).async_events;
+      return &srq_of(event->element.srq).async_events;
+    case queue::AsyncType::PortActive:
+    case queue::AsyncType::PortErr:
+      event->element.port_num = 1;
+      return nullptr;
     case queue::AsyncType::QpFatal:
     case queue::AsyncType::QpReqErr:
     case queue::AsyncType::QpAccessErr:
@@ -30,7 +34,7 @@ EventGate& fill(const queue::AsyncEvent& from, ibv_async_event* event) {
       break;
   }
   event->element.qp = static_cast<ibv_qp*>(from.handle);
-  return qp_of(event->element.qp).async_events;
+  return &qp_of(event->element.qp).async_events;
 }
 
 // A queue pair that refused its peer may have no completion to tell of it: an XRC target never has.
@@ -51,6 +55,8 @@ bool is_of_closed_handle(const ibv_async_event& event) {
     case IBV_EVENT_CQ_ERR:
     case IBV_EVENT_SRQ_ERR:
     case IBV_EVENT_SRQ_LIMIT_REACHED:
+    case IBV_EVENT_PORT_ACTIVE:
+    case IBV_EVENT_PORT_ERR:
       return false;
     default:
       return qp_of(event.element.qp).is_handle_closed;
@@ -66,9 +72,9 @@ Result<void> wait_async_event(ibv_context* verbs, ibv_async_event* event) {
     for (;;) {
       bool is_for_nobody = false;
       const auto taken = context.async_events.take([&](const queue::AsyncEvent& e) {
-        EventGate& gate = fill(e, event);
+        EventGate* const gate = fill(e, event);
         is_for_nobody = is_of_closed_handle(*event);
-        if (!is_for_nobody) gate.on_delivered();
+        if (gate != nullptr && !is_for_nobody) gate->on_delivered();
       });
       if (taken && is_for_nobody) continue;
       if (taken) {
@@ -85,7 +91,8 @@ Result<void> wait_async_event(ibv_context* verbs, ibv_async_event* event) {
 void ack_async_event(ibv_async_event* event) {
   void* handle = event->element.qp;  // a union of pointers
   ibv_async_event ignored;
-  fill({static_cast<queue::AsyncType>(event->event_type), handle}, &ignored).acknowledge(1);
+  EventGate* const gate = fill({static_cast<queue::AsyncType>(event->event_type), handle}, &ignored);
+  if (gate != nullptr) gate->acknowledge(1);
 }
 
 }  // namespace nicless::provider

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "provider/objects.h"
+#include "provider/port_watch.h"
 #include "provider/verbs_ops.h"
 
 namespace nicless::provider {
@@ -19,6 +20,7 @@ constexpr int kCompletionVectors = 1;
 
 void release(Context& context) {
   if (context.holders.fetch_sub(1) != 1) return;
+  forget_listener(context);
   if (context.async_events.is_waited_on()) {
     context.async_events.abandon();
     return;
@@ -58,6 +60,7 @@ Result<ibv_context*> open_device(ibv_device* device) {
   verbs.async_fd = context->async_events.fd();
   verbs.num_comp_vectors = kCompletionVectors;
   pthread_mutex_init(&verbs.mutex, nullptr);
+  add_listener(*context);
   return public_context(*context.release());
 }
 

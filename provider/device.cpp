@@ -35,13 +35,22 @@ std::string read_machine_id() {
   return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : std::string();
 }
 
+// "those that are: lo, eth0".
+std::string names_of(const std::vector<Interface>& interfaces) {
+  if (interfaces.empty()) return "none is (ip link set DEVICE up)";
+  std::string names = "those that are: ";
+  for (const Interface& interface : interfaces)
+    names += (&interface == &interfaces.front() ? "" : ", ") + interface.name;
+  return names;
+}
+
 Result<std::vector<Interface>> select(const std::vector<Interface>& all, const DeviceSpec& spec) {
   if (spec.interfaces.empty()) return all;
   std::vector<Interface> selected;
   for (const std::string& name : spec.interfaces) {
     const auto found = find_interface(all, name);
     if (!found) {
-      return queue::error(ENODEV, "NICLESS_DEVICES: there is no interface " + name + " that is up");
+      return queue::error(ENODEV, "NICLESS_DEVICES: there is no interface " + name + " that is up; " + names_of(all));
     }
     selected.push_back(*found);
   }
@@ -168,6 +177,14 @@ Result<ibv_device**> device_list(int* count) {
 
 void free_device_list(ibv_device** list) {
   std::free(list);
+}
+
+std::vector<Device*> known_devices() {
+  std::vector<Device*> known;
+  const Inventory* const made = registry().inventory.load();
+  if (made == nullptr) return known;
+  for (const auto& device : made->devices) known.push_back(device.get());
+  return known;
 }
 
 const char* file_tree() {

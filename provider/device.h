@@ -6,6 +6,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -34,6 +35,7 @@ struct Device {
   std::uint64_t guid = 0;  // host order
   unsigned mtu_bytes = 0;  // of the port
   std::vector<GidEntry> gids;
+  std::atomic<bool> is_link_up{true};  // port_watch.h keeps it
 };
 static_assert(offsetof(Device, index) >= 712, "libmlx5 reads up to 712 bytes of a device");
 
@@ -41,6 +43,8 @@ static_assert(offsetof(Device, index) >= 712, "libmlx5 reads up to 712 bytes of 
 // written right; ENODEV: it names an interface that is not there.
 Result<ibv_device**> device_list(int* count);
 void free_device_list(ibv_device** list);
+// Those that were listed; none before.
+std::vector<Device*> known_devices();
 
 // The folder that stands for / in what programs read of our devices (file_tree.h), or NULL if there is none. Lives as
 // long as the process.

@@ -42,7 +42,7 @@ ibv_mtu mtu_code(unsigned bytes) {
 }
 
 ibv_port_attr port_attributes(const Device& device) {
-  const bool up = !device.gids.empty();
+  const bool up = !device.gids.empty() && device.is_link_up.load();
   ibv_port_attr attr{};
   attr.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   attr.phys_state = up ? kPhysicalLinkUp : kPhysicalDisabled;
@@ -82,8 +82,8 @@ void query_device(const Device& device, ibv_device_attr* attr) {
   attr->max_qp = kQpMax;
   attr->max_qp_wr = static_cast<int>(queue::kQueueDepthMax);
   attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID |
-                           IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
-                           IBV_DEVICE_XRC;
+                           IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+                           IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC;
   attr->max_sge = static_cast<int>(queue::kSgeMax);
   attr->max_sge_rd = static_cast<int>(queue::kSgeMax);
   attr->max_cq = kCqMax;

@@ -29,6 +29,12 @@ Log& the_log() {
   return made;
 }
 
+// One write a line, so that lines of several threads and processes do not mix.
+void write_line(const std::string& sentence) {
+  const std::string line = "nicless: " + sentence + "\n";
+  syscall(SYS_write, STDERR_FILENO, line.data(), line.size());
+}
+
 int level_from_environment() {
   static constexpr std::array<std::string_view, 5> kNames{"none", "error", "warn", "info", "debug"};
   const char* const wanted = std::getenv("NICLESS_LOG");
@@ -36,13 +42,10 @@ int level_from_environment() {
   for (std::size_t level = 0; level < kNames.size(); ++level) {
     if (kNames[level] == wanted) return static_cast<int>(level);
   }
+  if (*wanted != '\0') {
+    write_line(std::string("NICLESS_LOG=") + wanted + " is no level: none, error, warn, info or debug; error is taken");
+  }
   return NICLESS_LOG_ERROR;
-}
-
-// One write a line, so that lines of several threads and processes do not mix.
-void write_line(const std::string& sentence) {
-  const std::string line = "nicless: " + sentence + "\n";
-  syscall(SYS_write, STDERR_FILENO, line.data(), line.size());
 }
 
 }  // namespace

@@ -74,6 +74,31 @@ Result<void> check(const ibv_pd* pd, const ibv_qp_init_attr& attr) {
   return check_at_most("max_recv_sge", attr.cap.max_recv_sge, queue::kSgeMax);
 }
 
+// What ibv_create_qp_ex takes beyond ibv_create_qp: of known bits that are not ours EOPNOTSUPP, of others EINVAL.
+Result<void> check_extended(const ibv_qp_init_attr_ex& attr) {
+  constexpr std::uint32_t kTaken = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
+                                   IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  constexpr std::uint32_t kKnown =
+      kTaken | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH;
+  constexpr std::uint32_t kKnownFlags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_SCATTER_FCS |
+                                        IBV_QP_CREATE_CVLAN_STRIPPING | IBV_QP_CREATE_SOURCE_QPN |
+                                        IBV_QP_CREATE_PCI_WRITE_END_PADDING;
+  if ((attr.comp_mask & ~kKnown) != 0) return queue::error(EINVAL, "comp_mask has unknown bits");
+  std::uint32_t taken = kTaken;
+  if (number_of(attr.qp_type) == IBV_QPT_XRC_SEND) taken |= IBV_QP_INIT_ATTR_XRCD;  // given and not looked at
+  if ((attr.comp_mask & ~taken) != 0) {
+    return queue::error(EOPNOTSUPP,
+                        "of comp_mask, IND_TABLE and RX_HASH are not supported, and XRCD is for XRC targets");
+  }
+  if ((attr.comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER) != 0 && attr.max_tso_header != 0) {
+    return queue::error(EOPNOTSUPP, "max_tso_header must be 0: tso_caps of ibv_query_device_ex is, too");
+  }
+  if ((attr.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) == 0) return {};
+  if ((attr.create_flags & ~kKnownFlags) != 0) return queue::error(EINVAL, "create_flags has unknown bits");
+  if ((attr.create_flags & ~std::uint32_t{IBV_QP_CREATE_BLOCK_SELF_MCAST_LB}) == 0) return {};
+  return queue::error(EOPNOTSUPP, "of create_flags, only IBV_QP_CREATE_BLOCK_SELF_MCAST_LB is supported");
+}
+
 std::vector<std::string> reasons_of(Qp& qp) {
   queue::MutexLock lock(qp.seat.port->mutex);
   return qp.transport->take_reasons();
@@ -288,15 +313,8 @@ Result<ibv_qp*> create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
     return queue::error(EINVAL, "comp_mask must have IBV_QP_INIT_ATTR_PD and pd must be given");
   }
   if (attr->pd->context != context) return queue::error(EINVAL, "the PD belongs to another context");
-  std::uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-  if (number_of(attr->qp_type) == IBV_QPT_XRC_SEND) known |= IBV_QP_INIT_ATTR_XRCD;  // given and not looked at
-  if ((attr->comp_mask & ~known) != 0) {
-    return queue::error(EOPNOTSUPP, "of comp_mask, only PD, CREATE_FLAGS and SEND_OPS_FLAGS are supported");
-  }
+  if (auto checked = check_extended(*attr); !checked) return checked.error();
   const std::uint32_t flags = (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 ? attr->create_flags : 0;
-  if ((flags & ~std::uint32_t{IBV_QP_CREATE_BLOCK_SELF_MCAST_LB}) != 0) {
-    return queue::error(EOPNOTSUPP, "of create_flags, only IBV_QP_CREATE_BLOCK_SELF_MCAST_LB is supported");
-  }
   const bool has_send_ops = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
   if (has_send_ops) {
     if (auto checked = check_send_ops(attr->send_ops_flags); !checked) return checked.error();

@@ -11,6 +11,7 @@
 #include <new>
 
 #include "provider/log.h"
+#include "provider/port_watch.h"
 #include "provider/process.h"
 #include "provider/rocev2.h"
 #include "wire/io/pcap_trace.h"
@@ -68,6 +69,7 @@ Result<Runtime*> Runtime::current() {
   if (!progress) return progress.error();
   runtime->progress_ = *progress;
   if (runtime->faults_->has_any()) std::atexit(end_faults);
+  runtime->watch_links();
   slot().runtime.store(runtime.get());
   return runtime.release();
 }
@@ -80,6 +82,14 @@ queue::Srqn Runtime::next_srqn() {
   std::uint32_t number = 0;
   while (number == 0) number = srqn_.fetch_add(1) & kMask;
   return queue::Srqn(number);
+}
+
+// Without it no port ever goes down: nothing that a program could not do without.
+void Runtime::watch_links() {
+  auto links = wire::LinkWatch::open();
+  if (!links) return;
+  links_ = std::move(*links);
+  if (!progress_->watch_links(links_->fd())) links_.reset();
 }
 
 Result<Seat> Runtime::take_seat() {
@@ -191,6 +201,11 @@ void Runtime::on_turn(wire::UdpPort& port, const wire::TurnReport& report) {
 
 std::optional<queue::Instant> Runtime::on_wake(queue::Instant now) {
   return cm_desk_.serve(now);
+}
+
+void Runtime::on_link_change() {
+  links_->drain();
+  look_at_ports();
 }
 
 void Runtime::collect(wire::UdpPort& port, const wire::TurnReport& report) {

@@ -17,6 +17,7 @@
 #include "provider/xrc_group.h"
 #include "queue/mutex.h"
 #include "queue/result.h"
+#include "wire/io/link_watch.h"
 #include "wire/io/progress_thread.h"
 #include "wire/io/trace.h"
 #include "wire/io/udp_port.h"
@@ -72,6 +73,7 @@ class Runtime final : public wire::ProgressOwner {
 
   void on_turn(wire::UdpPort& port, const wire::TurnReport& report) override;
   std::optional<queue::Instant> on_wake(queue::Instant now) override;
+  void on_link_change() override;
 
  private:
   explicit Runtime(std::unique_ptr<ProcessFaults> faults);
@@ -82,11 +84,13 @@ class Runtime final : public wire::ProgressOwner {
   Result<std::shared_ptr<wire::UdpPort>> open_locked(const wire::SocketConfig& config) REQUIRES(registry_);
   void close_locked(const std::shared_ptr<wire::UdpPort>& port) REQUIRES(registry_);
   void collect(wire::UdpPort& port, const wire::TurnReport& report);
+  void watch_links();
 
   void end_port_faults() EXCLUDES(registry_);
 
   const std::unique_ptr<ProcessFaults> faults_;
   wire::ProgressThread* progress_ = nullptr;
+  std::unique_ptr<wire::LinkWatch> links_;  // null where there can be none
   CmDesk cm_desk_;
   XrcDomains xrc_domains_;
   std::atomic<std::uint32_t> srqn_;

@@ -16,6 +16,8 @@ enum class AsyncType : std::uint8_t {
   QpAccessErr = 3,
   CommEst = 4,
   SqDrained = 5,
+  PortActive = 9,
+  PortErr = 10,
   SrqErr = 14,
   SrqLimitReached = 15,
   QpLastWqeReached = 16,
@@ -23,7 +25,7 @@ enum class AsyncType : std::uint8_t {
 
 struct AsyncEvent {
   AsyncType type;
-  void* handle = nullptr;  // the ibv_cq, ibv_qp or ibv_srq
+  void* handle = nullptr;  // the ibv_cq, ibv_qp or ibv_srq; a port has none
   friend bool operator==(const AsyncEvent&, const AsyncEvent&) = default;
 };
 

@@ -53,6 +53,8 @@ static_assert(static_cast<int>(AsyncType::QpReqErr) == IBV_EVENT_QP_REQ_ERR);
 static_assert(static_cast<int>(AsyncType::QpAccessErr) == IBV_EVENT_QP_ACCESS_ERR);
 static_assert(static_cast<int>(AsyncType::CommEst) == IBV_EVENT_COMM_EST);
 static_assert(static_cast<int>(AsyncType::SqDrained) == IBV_EVENT_SQ_DRAINED);
+static_assert(static_cast<int>(AsyncType::PortActive) == IBV_EVENT_PORT_ACTIVE);
+static_assert(static_cast<int>(AsyncType::PortErr) == IBV_EVENT_PORT_ERR);
 static_assert(static_cast<int>(AsyncType::SrqErr) == IBV_EVENT_SRQ_ERR);
 static_assert(static_cast<int>(AsyncType::SrqLimitReached) == IBV_EVENT_SRQ_LIMIT_REACHED);
 static_assert(static_cast<int>(AsyncType::QpLastWqeReached) == IBV_EVENT_QP_LAST_WQE_REACHED);

@@ -202,6 +202,12 @@ class Options(Scratch):
         version = self.nicless("--version")
         self.assertRegex(version.stdout, r"^nicless \d+\.\d+\.\d+\n$")
 
+    def test_devices_tells_how_it_is_used(self):
+        for option in ("--help", "-h"):
+            result = self.nicless("devices", option)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertIn("nicless devices", result.stdout)
+
     def test_no_command_is_wrong_usage(self):
         result = self.nicless()
         self.assertEqual((result.returncode, result.stdout), (2, ""))

@@ -47,7 +47,7 @@ def ibv_devinfo_options(world):
 
 
 def ibv_asyncwatch(world):
-    """It waits for events of the device, and none comes by itself."""
+    """It waits for events of the device. None comes by itself; tests/provider/port_watch_test.py brings some about."""
     watch = world.start("watch", ["ibv_asyncwatch"], pcap=False)
     watch.wait_output(r"^nicless0: async event FD \d+", world.bound(10))
     watch.expect_running()

@@ -47,6 +47,23 @@ def gids_of(text):
     return devices
 
 
+class Environment(unittest.TestCase):
+    def said(self, **more):
+        done = subprocess.run([LAUNCHER, "devices"], env={**os.environ, **more}, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=30, check=False)
+        return done.returncode, done.stderr
+
+    def test_an_unknown_log_level_is_named_once(self):
+        sentence = "nicless: NICLESS_LOG=verbose is no level: none, error, warn, info or debug; error is taken\n"
+        self.assertEqual(self.said(NICLESS_LOG="verbose", NICLESS_DEVICES="a="), (1, sentence + (
+            'nicless: ibv_get_device_list: Invalid argument\n')))
+
+    def test_an_interface_that_is_not_there_is_named_with_those_that_are(self):
+        status, text = self.said(NICLESS_DEVICES="a=nope")
+        self.assertEqual(status, 1)
+        self.assertIn("ENODEV, NICLESS_DEVICES: there is no interface nope that is up; those that are: lo", text)
+
+
 class Devices(unittest.TestCase):
     def setUp(self):
         probe = subprocess.run([*UNSHARE, "sh", "-c", LO + VETH], capture_output=True, text=True, check=False)

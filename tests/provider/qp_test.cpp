@@ -173,3 +173,91 @@ TEST_CASE("a queue pair takes some inline data also where none was asked for, an
   CHECK(attr.cap.max_inline_data == 64);
   CHECK(ibv_destroy_qp(qp) == 0);
 }
+
+TEST_CASE(
+    "an extended creation takes what is 0, refuses what we lack with EOPNOTSUPP and what nobody knows with EINVAL",
+    "[qp]") {
+  Device device;
+  Cq cq(device);
+  const auto made = [&](std::uint32_t more_comp_mask, std::uint32_t create_flags, std::uint16_t max_tso_header) {
+    const ibv_qp_init_attr plain = rc_attr(cq.cq, cq.cq);
+    ibv_qp_init_attr_ex attr{};
+    attr.send_cq = plain.send_cq;
+    attr.recv_cq = plain.recv_cq;
+    attr.cap = plain.cap;
+    attr.qp_type = plain.qp_type;
+    attr.comp_mask = IBV_QP_INIT_ATTR_PD | more_comp_mask;
+    attr.pd = device.pd;
+    attr.create_flags = create_flags;
+    attr.max_tso_header = max_tso_header;
+    errno = 0;
+    ibv_qp* const qp = ibv_create_qp_ex(device.context, &attr);
+    if (qp != nullptr) CHECK(ibv_destroy_qp(qp) == 0);
+    return qp != nullptr ? 0 : errno;
+  };
+  CHECK(made(IBV_QP_INIT_ATTR_CREATE_FLAGS, 0, 0) == 0);
+  CHECK(made(IBV_QP_INIT_ATTR_MAX_TSO_HEADER, 0, 0) == 0);
+  CHECK(made(IBV_QP_INIT_ATTR_MAX_TSO_HEADER, 0, 64) == EOPNOTSUPP);
+  CHECK(made(IBV_QP_INIT_ATTR_RX_HASH, 0, 0) == EOPNOTSUPP);
+  CHECK(made(IBV_QP_INIT_ATTR_IND_TABLE, 0, 0) == EOPNOTSUPP);
+  CHECK(made(IBV_QP_INIT_ATTR_CREATE_FLAGS, IBV_QP_CREATE_SCATTER_FCS, 0) == EOPNOTSUPP);
+  CHECK(made(IBV_QP_INIT_ATTR_CREATE_FLAGS, IBV_QP_CREATE_SOURCE_QPN, 0) == EOPNOTSUPP);
+  CHECK(made(IBV_QP_INIT_ATTR_CREATE_FLAGS, 1u << 30, 0) == EINVAL);
+  CHECK(made(1u << 20, 0, 0) == EINVAL);
+}
+
+TEST_CASE("attributes at the edge of their range are taken, those beyond it are refused and change nothing", "[qp]") {
+  Device device;
+  Cq cq(device);
+  Qp qp(device, rc_attr(cq.cq, cq.cq));
+  Qp peer(device, rc_attr(cq.cq, cq.cq));
+  qp.connect(peer);
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_SQD;
+  REQUIRE(ibv_modify_qp(qp.qp, &attr, IBV_QP_STATE) == 0);
+  struct Range {
+    int bit;
+    std::uint8_t ibv_qp_attr::*member;
+    std::uint8_t largest;
+  };
+  const Range ranges[] = {{IBV_QP_TIMEOUT, &ibv_qp_attr::timeout, 31},
+                          {IBV_QP_RETRY_CNT, &ibv_qp_attr::retry_cnt, 7},
+                          {IBV_QP_RNR_RETRY, &ibv_qp_attr::rnr_retry, 7},
+                          {IBV_QP_MIN_RNR_TIMER, &ibv_qp_attr::min_rnr_timer, 31},
+                          {IBV_QP_MAX_QP_RD_ATOMIC, &ibv_qp_attr::max_rd_atomic, 16},
+                          {IBV_QP_MAX_DEST_RD_ATOMIC, &ibv_qp_attr::max_dest_rd_atomic, 16}};
+  for (const Range& range : ranges) {
+    attr.*range.member = range.largest;
+    CHECK(ibv_modify_qp(qp.qp, &attr, range.bit) == 0);
+    attr.*range.member = static_cast<std::uint8_t>(range.largest + 1);
+    CHECK(ibv_modify_qp(qp.qp, &attr, range.bit) == EINVAL);
+    ibv_qp_attr now{};
+    ibv_qp_init_attr init{};
+    REQUIRE(ibv_query_qp(qp.qp, &now, range.bit, &init) == 0);
+    CHECK(now.*range.member == range.largest);
+    attr.*range.member = range.largest;
+  }
+  ibv_device_attr device_attr{};
+  REQUIRE(ibv_query_device(device.context, &device_attr) == 0);
+  CHECK(device_attr.max_qp_rd_atom == 16);
+  CHECK(device_attr.max_qp_init_rd_atom == 16);
+}
+
+TEST_CASE("cur_qp_state must be the state that the queue pair is in, and rates are not limited", "[qp]") {
+  Device device;
+  Cq cq(device);
+  Qp qp(device, rc_attr(cq.cq, cq.cq));
+  Qp peer(device, rc_attr(cq.cq, cq.cq));
+  qp.connect(peer);
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTS;
+  attr.cur_qp_state = IBV_QPS_RTR;
+  CHECK(ibv_modify_qp(qp.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE) == EINVAL);
+  attr.cur_qp_state = static_cast<ibv_qp_state>(77);
+  CHECK(ibv_modify_qp(qp.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE) == EINVAL);
+  attr.cur_qp_state = IBV_QPS_RTS;
+  CHECK(ibv_modify_qp(qp.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE) == 0);
+  attr.rate_limit = 1000;
+  CHECK(ibv_modify_qp(qp.qp, &attr, IBV_QP_STATE | IBV_QP_RATE_LIMIT) == EINVAL);
+  CHECK(ibv_modify_qp(qp.qp, &attr, IBV_QP_STATE | 1 << 30) == EINVAL);
+}

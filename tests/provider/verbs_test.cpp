@@ -83,6 +83,73 @@ TEST_CASE("what does something that we lack returns EOPNOTSUPP", "[provider][uns
   CHECK(ibv_set_ece(nullptr, nullptr) == EOPNOTSUPP);
 }
 
+TEST_CASE("a descriptor that we lack is -1 and EOPNOTSUPP, through the symbol and through the slot",
+          "[provider][unsupported]") {
+  const Context context = open_first();
+  const auto refused = [](int fd) {
+    const bool as_promised = fd == -1 && errno == EOPNOTSUPP;
+    errno = 0;
+    return as_promised;
+  };
+  CHECK(refused(ibv_dm_export_dmabuf_fd(nullptr)));
+  CHECK(refused(ibv_export_buf_dmabuf_fd(nullptr)));
+  CHECK(refused(whole(context.get())->dm_export_dmabuf_fd(nullptr)));
+}
+
+TEST_CASE("raw Ethernet's flows, work queues and counters are refused in the shape of each call",
+          "[provider][unsupported]") {
+  const Context context = open_first();
+  ibv_rwq_ind_table_init_attr table_attr{};
+  ibv_flow_action_esp_attr esp{};
+  const auto refused = [](const void* made) {
+    const bool as_promised = made == nullptr && errno == EOPNOTSUPP;
+    errno = 0;
+    return as_promised;
+  };
+  CHECK(refused(ibv_create_rwq_ind_table(context.get(), &table_attr)));
+  CHECK(refused(ibv_create_flow_action_esp(context.get(), &esp)));
+  ibv_wq wq{};
+  wq.context = context.get();
+  CHECK(ibv_destroy_wq(&wq) == EOPNOTSUPP);
+  ibv_rwq_ind_table table{};
+  table.context = context.get();
+  CHECK(ibv_destroy_rwq_ind_table(&table) == EOPNOTSUPP);
+  ibv_counters counters{context.get()};
+  CHECK(ibv_destroy_counters(&counters) == EOPNOTSUPP);
+  CHECK(ibv_read_counters(&counters, nullptr, 0, 0) == EOPNOTSUPP);
+  ibv_flow flow{};
+  flow.context = context.get();
+  CHECK(ibv_destroy_flow(&flow) == EOPNOTSUPP);
+  ibv_qp qp{};
+  qp.context = context.get();
+  ibv_flow_attr flow_attr{};
+  CHECK(refused(ibv_create_flow(&qp, &flow_attr)));
+  ibv_qp_rate_limit_attr rate{};
+  CHECK(ibv_modify_qp_rate_limit(&qp, &rate) == EOPNOTSUPP);
+  ibv_srq srq{};
+  srq.context = context.get();
+  ibv_ops_wr op{};
+  ibv_ops_wr* bad = nullptr;
+  CHECK(ibv_post_srq_ops(&srq, &op, &bad) == EOPNOTSUPP);
+  CHECK(bad == &op);
+}
+
+TEST_CASE("nothing can be imported, and enhancements of a vendor's are none", "[provider][unsupported]") {
+  const Context context = open_first();
+  const auto refused = [](const void* made) {
+    const bool as_promised = made == nullptr && errno == EOPNOTSUPP;
+    errno = 0;
+    return as_promised;
+  };
+  CHECK(refused(ibv_import_device(context->cmd_fd)));
+  CHECK(refused(ibv_import_pd(context.get(), 1)));
+  CHECK(refused(ibv_import_mr(nullptr, 1)));
+  CHECK(refused(ibv_import_dm(context.get(), 1)));
+  ibv_ece ece{};
+  CHECK(ibv_query_ece(nullptr, &ece) == EOPNOTSUPP);
+  CHECK(ibv_set_ece(nullptr, &ece) == EOPNOTSUPP);
+}
+
 TEST_CASE("the queries of a device agree with each other", "[provider][device]") {
   const Context context = open_first();
   ibv_port_attr port{};

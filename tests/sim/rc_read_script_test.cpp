@@ -125,6 +125,19 @@ TEST_CASE("going back makes no more reads of the same, so that the responder sti
   CHECK(s.a.poll_send() == Wcs{read_ok(1, 3000), read_ok(2, 100), read_ok(3, 100)});
 }
 
+TEST_CASE("a region that goes while its read is answered ends in NAK and QP_ACCESS_ERR", "[rc][script]") {
+  Script s;
+  s.post(SendOpcode::Read, 11, kMtu);
+  s.give_all(s.b, s.take(s.a));
+  REQUIRE(s.b.regions().remove(s.target.lkey()));
+  const auto answer = s.take(s.b);
+  CHECK(answer == std::vector{s.nak(wire::NakCode::RemoteAccessError, kPsnA, 1)});
+  CHECK(events_of(s.b) == std::vector{queue::AsyncType::QpAccessErr});
+  CHECK(s.b.qp().state() == wire::QpState::Err);
+  s.give_all(s.a, answer);
+  CHECK(s.a.poll_send() == std::vector<Wc>{failed(11, queue::WcStatus::RemAccessErr)});
+}
+
 TEST_CASE("an ACK beyond an unanswered read does not complete it", "[rc][script]") {
   Script s;
   s.post(SendOpcode::Read, 1, 100);

@@ -22,6 +22,7 @@ namespace nicless::wire {
 namespace {
 
 constexpr std::size_t kReadyPerWakeMax = 32;
+constexpr std::uint64_t kLinks = 0;  // no port's id
 
 int control(int epoll_fd, int operation, int fd, std::uint64_t id) {
   epoll_event event{};
@@ -86,6 +87,13 @@ queue::Result<void> ProgressThread::watch(const std::shared_ptr<UdpPort>& port) 
   }
   entries_.push_back({port, fd, next_id_++, true, true});
   port->set_watched(true);
+  return {};
+}
+
+queue::Result<void> ProgressThread::watch_links(int fd) {
+  if (const int added = control(watch_fd_, EPOLL_CTL_ADD, fd, kLinks); added < 0) {
+    return queue::error(-added, "changes of network interfaces cannot be watched");
+  }
   return {};
 }
 
@@ -157,7 +165,11 @@ void ProgressThread::serve_ready() {
   const long count = raw::call(SYS_epoll_wait, watch_fd_, events.data(), static_cast<int>(events.size()), 0);
   for (long i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
-    if (const auto port = find(event.data.u64)) serve(*port, (event.events & EPOLLERR) != 0);
+    if (event.data.u64 == kLinks) {
+      owner_.on_link_change();
+    } else if (const auto port = find(event.data.u64)) {
+      serve(*port, (event.events & EPOLLERR) != 0);
+    }
   }
 }
 

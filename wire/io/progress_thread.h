@@ -30,6 +30,8 @@ class ProgressOwner {
   virtual void on_turn(UdpPort& port, const TurnReport& report) = 0;
   // Once a wake-up, after the ports. Returns when it wants to be called again.
   virtual std::optional<queue::Instant> on_wake(queue::Instant now) = 0;
+  // What watch_links() was given is readable.
+  virtual void on_link_change() {}
 };
 
 class ProgressThread {
@@ -48,6 +50,8 @@ class ProgressThread {
   queue::Result<void> watch(const std::shared_ptr<UdpPort>& port) EXCLUDES(mutex_);
   // One more descriptor that wakes the thread for this port, which it serves already.
   queue::Result<void> watch_also(const std::shared_ptr<UdpPort>& port, int fd) EXCLUDES(mutex_);
+  // The owner hears of it when this descriptor (a LinkWatch's) is readable; for good.
+  queue::Result<void> watch_links(int fd);
   // The sockets may be closed once this has returned.
   void unwatch(const UdpPort& port) EXCLUDES(mutex_);
   void unwatch(int fd) EXCLUDES(mutex_);

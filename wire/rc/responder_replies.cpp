@@ -79,6 +79,7 @@ bool Responder::build_read_response(Reply& reply, OutDatagram& out) {
   if (length > 0) {
     std::byte* const found = find_readable(reply, offset, length);
     if (found == nullptr) {  // deregistered since the request was accepted
+      parts_.async_events->push({queue::AsyncType::QpAccessErr, parts_.handle});
       break_off(NakCode::RemoteAccessError, reply.next_psn);
       return false;
     }
