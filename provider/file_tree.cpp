@@ -73,6 +73,18 @@ void describe_port(const Device& device, const std::string& folder, std::vector<
   }
 }
 
+// The interfaces that the GIDs are of: programs look here for an address to use (rdma-core's tests).
+void describe_interfaces(const Device& device, const std::string& folder, std::vector<TreeFile>& files) {
+  std::vector<std::uint32_t> described;
+  for (const GidEntry& entry : device.gids) {
+    const std::uint32_t index = entry.interface_index;
+    if (std::find(described.begin(), described.end(), index) != described.end()) continue;
+    described.push_back(index);
+    const std::string name = interface_name(index);
+    if (!name.empty()) files.push_back({join({folder, name, "/ifindex"}), std::to_string(index) + "\n"});
+  }
+}
+
 void describe_device(const Device& device, std::vector<TreeFile>& files) {
   const std::string uverbs = device.verbs.dev_name;
   const std::string folder = std::string("sys/class/infiniband/") + device.verbs.name + "/";
@@ -88,6 +100,7 @@ void describe_device(const Device& device, std::vector<TreeFile>& files) {
   files.push_back({folder + "device/vendor", "0x6e6c\n"});
   files.push_back({folder + "device/device", "0x0001\n"});
   files.push_back({folder + "device/numa_node", "-1\n"});
+  describe_interfaces(device, folder + "device/net/", files);
   describe_port(device, folder + "ports/1/", files);
 }
 

@@ -48,7 +48,7 @@ std::vector<std::unique_ptr<Device>> one_device() {
   entry.gid.bytes[10] = entry.gid.bytes[11] = std::byte{0xff};
   entry.gid.bytes[12] = std::byte{10};
   entry.gid.bytes[15] = std::byte{2};
-  device.gids = {entry};
+  device.gids = {entry, entry};
   return devices;
 }
 
@@ -61,6 +61,7 @@ TEST_CASE("a tree tells of a device what verbs tell", "[provider][files]") {
   const std::string device = root + "/sys/class/infiniband/nicless0/";
   CHECK(text_of(device + "node_type") == "1: CA\n");
   CHECK(text_of(device + "node_guid") == "02bd:39ff:fecf:1971\n");
+  CHECK(text_of(device + "device/net/lo/ifindex") == "1\n");
   CHECK(text_of(device + "ports/1/state") == "4: ACTIVE\n");
   CHECK(text_of(device + "ports/1/link_layer") == "Ethernet\n");
   CHECK(text_of(device + "ports/1/gids/0") == "0000:0000:0000:0000:0000:ffff:0a00:0002\n");
