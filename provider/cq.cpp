@@ -115,6 +115,7 @@ Result<void> destroy_cq(ibv_cq* verbs) {
   if (const std::uint32_t users = cq.users.load(); users != 0) {
     return queue::error(EBUSY, "queue pairs or XRC SRQs still complete into this CQ");
   }
+  cq.context->runtime.remove_moderated(cq.queue);
   if (cq.channel != nullptr) {
     cq.channel->events.erase_if([&](const queue::CompletionEvent& event) { return event.handle == verbs; });
   }

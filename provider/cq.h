@@ -72,6 +72,10 @@ struct Cq {
   std::optional<PdChild> parent_domain;
 };
 
+// Of events that wait for more completions: microseconds, cq_mod_caps.
+inline constexpr std::uint16_t kModerationCountMax = 0xffff;
+inline constexpr std::uint16_t kModerationPeriodMax = 0xfff;
+
 // EINVAL: cqe or comp_vector out of range.
 Result<std::unique_ptr<Cq>> make_cq(ibv_context* context, const CqRequest& request);
 // The oldest completion, at once or after one turn of the ports that feed the CQ: 1; 0: none; -1: overrun. As in

@@ -2,11 +2,13 @@
 // Extended completion queues: ibv_create_cq_ex(3), ibv_modify_cq(3). The functions behind the slots of an ibv_cq_ex; a
 // program reads what it did not ask for in wc_flags as well, where hardware has a null pointer.
 #include <cerrno>
+#include <string>
 
 #include "provider/cq.h"
 #include "provider/errno_shapes.h"
 #include "provider/objects.h"
 #include "provider/rt_values.h"
+#include "wire/io/clock.h"
 
 namespace nicless::provider {
 namespace {
@@ -139,6 +141,11 @@ void fill_slots(ibv_cq_ex& cq) {
   cq.read_completion_wallclock_ns = read_completion_wallclock_ns;
 }
 
+// There is a runtime: a CQ has been made.
+void wake_progress_thread() {
+  if (const auto runtime = Runtime::current()) (*runtime)->progress().wake();
+}
+
 Result<void> check(const ibv_cq_init_attr_ex& attr) {
   constexpr std::uint32_t kMasks = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
   constexpr std::uint32_t kFlags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
@@ -174,12 +181,23 @@ Result<ibv_cq_ex*> create_cq_ex(ibv_context* verbs, const ibv_cq_init_attr_ex* a
   return &made->release()->verbs;
 }
 
+// As mlx5 has it: up to 65535 completions and 4095 microseconds; a count of 0 or 1, or a period of 0, is none.
 Result<void> modify_cq(ibv_cq* verbs, const ibv_modify_cq_attr* attr) {
-  if (auto alive = provider::cq_of(verbs).context.check_alive(); !alive) return alive;
+  Cq& cq = provider::cq_of(verbs);
+  if (auto alive = cq.context.check_alive(); !alive) return alive;
   if (attr->attr_mask == 0) return queue::error(EINVAL, "attr_mask is 0: nothing to modify");
-  return queue::error(EOPNOTSUPP,
-                      "events are not moderated: an armed CQ raises its event with the next completion, and "
-                      "cq_mod_caps of ibv_query_device_ex says so");
+  if ((attr->attr_mask & ~std::uint32_t{IBV_CQ_ATTR_MODERATE}) != 0) {
+    return queue::error(EINVAL, "attr_mask has bits beyond IBV_CQ_ATTR_MODERATE");
+  }
+  if (attr->moderate.cq_period > kModerationPeriodMax) {
+    return queue::error(EINVAL, "cq_period is " + std::to_string(attr->moderate.cq_period) + " us, the most is " +
+                                    std::to_string(kModerationPeriodMax));
+  }
+  Runtime& runtime = cq.context->runtime;
+  runtime.add_moderated(cq.queue);
+  cq.queue.moderate(
+      {attr->moderate.cq_count, std::chrono::microseconds(attr->moderate.cq_period), wire::now, wake_progress_thread});
+  return {};
 }
 
 }  // namespace nicless::provider

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "provider/cq.h"
 #include "provider/device.h"
 #include "provider/device_memory.h"
 #include "provider/rt_values.h"
@@ -121,6 +122,7 @@ Result<void> query_device_ex(const Device& device, const ibv_query_device_ex_inp
   full.completion_timestamp_mask = kDeviceClockMask;
   full.hca_core_clock = kDeviceClockKhz;
   full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
+  full.cq_mod_caps = {kModerationCountMax, kModerationPeriodMax};
   full.phys_port_cnt_ex = kPorts;
   std::memset(static_cast<void*>(attr), 0, attr_size);
   std::memcpy(static_cast<void*>(attr), &full, std::min(attr_size, sizeof full));

@@ -200,7 +200,24 @@ void Runtime::on_turn(wire::UdpPort& port, const wire::TurnReport& report) {
 }
 
 std::optional<queue::Instant> Runtime::on_wake(queue::Instant now) {
-  return cm_desk_.serve(now);
+  return queue::earliest(cm_desk_.serve(now), raise_due_events(now));
+}
+
+void Runtime::add_moderated(queue::CompletionQueue& cq) {
+  queue::MutexLock lock(moderated_mutex_);
+  if (std::find(moderated_.begin(), moderated_.end(), &cq) == moderated_.end()) moderated_.push_back(&cq);
+}
+
+void Runtime::remove_moderated(queue::CompletionQueue& cq) {
+  queue::MutexLock lock(moderated_mutex_);
+  std::erase(moderated_, &cq);
+}
+
+std::optional<queue::Instant> Runtime::raise_due_events(queue::Instant now) {
+  std::optional<queue::Instant> next;
+  queue::MutexLock lock(moderated_mutex_);
+  for (queue::CompletionQueue* const cq : moderated_) next = queue::earliest(next, cq->raise_if_due(now));
+  return next;
 }
 
 void Runtime::on_link_change() {

@@ -15,6 +15,7 @@
 #include "provider/cm_desk.h"
 #include "provider/faults.h"
 #include "provider/xrc_group.h"
+#include "queue/completion_queue.h"
 #include "queue/mutex.h"
 #include "queue/result.h"
 #include "wire/io/link_watch.h"
@@ -59,6 +60,9 @@ class Runtime final : public wire::ProgressOwner {
 
   // After a turn on a program's thread, with no lock held: passes on what the turn could not finish.
   void settle(wire::UdpPort& port, const wire::TurnReport& report);
+  // CQs whose events may wait (ibv_modify_cq): the progress thread raises them when they are due.
+  void add_moderated(queue::CompletionQueue& cq) EXCLUDES(moderated_mutex_);
+  void remove_moderated(queue::CompletionQueue& cq) EXCLUDES(moderated_mutex_);
   // When this returns, every turn that began before the call has ended: nobody uses memory or objects that were
   // unreachable at the call.
   void pass_through_ports() EXCLUDES(registry_);
@@ -85,11 +89,14 @@ class Runtime final : public wire::ProgressOwner {
   void close_locked(const std::shared_ptr<wire::UdpPort>& port) REQUIRES(registry_);
   void collect(wire::UdpPort& port, const wire::TurnReport& report);
   void watch_links();
+  std::optional<queue::Instant> raise_due_events(queue::Instant now) EXCLUDES(moderated_mutex_);
 
   void end_port_faults() EXCLUDES(registry_);
 
   const std::unique_ptr<ProcessFaults> faults_;
   wire::ProgressThread* progress_ = nullptr;
+  queue::Mutex moderated_mutex_;
+  std::vector<queue::CompletionQueue*> moderated_ GUARDED_BY(moderated_mutex_);
   std::unique_ptr<wire::LinkWatch> links_;  // null where there can be none
   CmDesk cm_desk_;
   XrcDomains xrc_domains_;

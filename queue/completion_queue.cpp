@@ -168,6 +168,19 @@ void CompletionQueue::arm(bool solicited_only) {
   }
 }
 
+// An event that waits under the old rule does not wait for the new one.
+void CompletionQueue::moderate(const Moderation& moderation) {
+  MutexLock lock(mutex_);
+  moderation_ = moderation;
+  if (due_) raise();
+}
+
+std::optional<Instant> CompletionQueue::raise_if_due(Instant now) {
+  MutexLock lock(mutex_);
+  if (due_ && *due_ <= now) raise();
+  return due_;
+}
+
 std::uint32_t CompletionQueue::capacity() const {
   MutexLock lock(mutex_);
   return capacity_;
@@ -205,7 +218,22 @@ void CompletionQueue::purge(Qpn qpn) {
 void CompletionQueue::raise_if_armed(const Completion& completion) {
   const bool wakes_solicited = completion.solicited || completion.status != WcStatus::Success;
   if (armed_ == Armed::No || (armed_ == Armed::Solicited && !wakes_solicited)) return;
+  if (!may_wait()) raise();
+}
+
+bool CompletionQueue::may_wait() {
+  if (moderation_.count <= 1 || moderation_.period <= Duration::zero()) return false;
+  if (++waiting_ >= moderation_.count) return false;
+  if (due_) return true;
+  due_ = moderation_.now() + moderation_.period;
+  moderation_.wake();
+  return true;
+}
+
+void CompletionQueue::raise() {
   armed_ = Armed::No;
+  waiting_ = 0;
+  due_.reset();
   if (channel_ != nullptr) channel_->push({.handle = handle_});
 }
 

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 
@@ -28,6 +29,15 @@ struct CqOptions {
   std::uint64_t (*clock)() = nullptr;
   // IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN: a full CQ takes the new completion and loses its oldest, whose room comes back.
   bool ignores_overrun = false;
+};
+
+// ibv_modify_cq(3): an armed CQ waits with its event for `count` completions, but for no longer than `period` after the
+// first. Time comes from who moderates, for the reason given above.
+struct Moderation {
+  std::uint32_t count = 1;
+  Duration period{};
+  Instant (*now)() = nullptr;
+  void (*wake)() = nullptr;  // raise_if_due() has to be called anew; called with the CQ's lock held
 };
 
 class CompletionQueue {
@@ -57,6 +67,10 @@ class CompletionQueue {
   // Completions already waiting raise none. Arming for all overrides arming for solicited ones.
   void arm(bool solicited_only) EXCLUDES(mutex_);
 
+  void moderate(const Moderation& moderation) EXCLUDES(mutex_);
+  // Raises the event that waits, if its time has come; else when that will be.
+  std::optional<Instant> raise_if_due(Instant now) EXCLUDES(mutex_);
+
   std::uint32_t capacity() const EXCLUDES(mutex_);
   // EINVAL: fewer than the completions that wait in it, or 0, or above kCqeMax.
   Result<void> resize(std::uint32_t capacity) EXCLUDES(mutex_);
@@ -71,6 +85,8 @@ class CompletionQueue {
   bool make_room() REQUIRES(mutex_);
   void pop_front() REQUIRES(mutex_);
   void raise_if_armed(const Completion& completion) REQUIRES(mutex_);
+  bool may_wait() REQUIRES(mutex_);
+  void raise() REQUIRES(mutex_);
 
   CompletionChannel* const channel_;
   AsyncEvents& async_events_;
@@ -80,6 +96,9 @@ class CompletionQueue {
   Ring<Completion> completions_ GUARDED_BY(mutex_);
   std::uint32_t capacity_ GUARDED_BY(mutex_);
   Armed armed_ GUARDED_BY(mutex_) = Armed::No;
+  Moderation moderation_ GUARDED_BY(mutex_);
+  std::uint32_t waiting_ GUARDED_BY(mutex_) = 0;  // completions since the arming that an event waits to tell of
+  std::optional<Instant> due_ GUARDED_BY(mutex_);
   std::atomic<bool> overrun_{false};  // changes under mutex_ only
   std::set<Qpn> losers_ GUARDED_BY(mutex_);
 };

@@ -163,6 +163,55 @@ TEST_CASE("one completion can be polled as it was made, and gives its room back"
   CHECK(f.cq.is_overrun());
 }
 
+struct Moderated : CqFixture {
+  Moderated() {
+    time = Instant{};
+    wakes = 0;
+    cq.moderate({3, std::chrono::microseconds(100), [] { return time; }, [] { ++wakes; }});
+  }
+  static inline Instant time;
+  static inline int wakes;
+};
+
+TEST_CASE("a moderated CQ waits with its event for as many completions as it was told", "[queue][cq]") {
+  Moderated f;
+  f.cq.arm(false);
+  f.cq.push({.wr_id = 1});
+  f.cq.push({.wr_id = 2});
+  CHECK_FALSE(f.channel.take());
+  CHECK(f.wakes == 1);
+  f.cq.push({.wr_id = 3});
+  CHECK(f.channel.take() == CompletionEvent{.handle = &f});
+  CHECK(f.cq.raise_if_due(f.time + std::chrono::seconds(1)) == std::nullopt);
+  f.cq.push({.wr_id = 4});  // not armed
+  CHECK_FALSE(f.channel.take());
+}
+
+TEST_CASE("a moderated CQ waits no longer than its period, counted from the first completion", "[queue][cq]") {
+  Moderated f;
+  f.cq.arm(false);
+  f.time += std::chrono::microseconds(50);
+  f.cq.push({.wr_id = 1});
+  f.time += std::chrono::microseconds(50);
+  f.cq.push({.wr_id = 2});
+  CHECK(f.cq.raise_if_due(f.time) == Instant{std::chrono::microseconds(150)});
+  CHECK_FALSE(f.channel.take());
+  CHECK(f.cq.raise_if_due(Instant{std::chrono::microseconds(150)}) == std::nullopt);
+  CHECK(f.channel.take() == CompletionEvent{.handle = &f});
+}
+
+TEST_CASE("an event that waits is raised when the moderation changes, and none waits without one", "[queue][cq]") {
+  Moderated f;
+  f.cq.arm(false);
+  f.cq.push({.wr_id = 1});
+  f.cq.moderate({});
+  CHECK(f.channel.take() == CompletionEvent{.handle = &f});
+  f.cq.arm(false);
+  f.cq.push({.wr_id = 2});
+  CHECK(f.channel.take() == CompletionEvent{.handle = &f});
+  CHECK(f.wakes == 1);
+}
+
 TEST_CASE("an overrun CQ knows whose completions it lost, until they start anew", "[queue][cq]") {
   CqFixture f(1);
   f.cq.push({.wr_id = 1, .qp_num = Qpn{1}});
