@@ -11,21 +11,21 @@ using queue::AsyncType;
 using queue::SendOpcode;
 using queue::WcStatus;
 using wire::QpState;
-using wire::Service;
+using wire::Transport;
 
 constexpr auto kNotify = wire::attr_mask::kEnSqdAsyncNotify;
 using Events = std::vector<AsyncType>;
 
 constexpr std::size_t kDatagram = 256;
 
-SideConfig side_of(Service service) {
+SideConfig side_of(Transport transport) {
   SideConfig config;
-  config.service = service;
+  config.transport = transport;
   return config;
 }
 
 struct StateScript : Script {
-  explicit StateScript(Service service = Service::Rc) : Script({}, side_of(service)) {}
+  explicit StateScript(Transport transport = Transport::Rc) : Script({}, side_of(transport)) {}
   explicit StateScript(const SideConfig& side) : Script({}, side) {}
 
   // A message of one packet, to whatever the other end is.
@@ -47,8 +47,8 @@ struct StateScript : Script {
   void to(Side& side, QpState state, std::uint32_t more = 0) { REQUIRE(side.to_state(now, state, more)); }
 };
 
-Service any_service() {
-  return GENERATE(Service::Rc, Service::Uc, Service::Ud);
+Transport any_transport() {
+  return GENERATE(Transport::Rc, Transport::Uc, Transport::Ud);
 }
 
 TEST_CASE("in SQD what was begun is finished, nothing is begun, and RTS goes on", "[sim][sqd]") {
@@ -95,14 +95,14 @@ TEST_CASE("in SQD what was lost is sent again", "[sim][sqd]") {
 }
 
 TEST_CASE("a send queue with nothing under way is drained at once", "[sim][sqd]") {
-  StateScript s(any_service());
+  StateScript s(any_transport());
   s.to(s.a, QpState::Sqd, kNotify);
   CHECK_FALSE(s.a.qp().attributes().sq_draining);
   CHECK(events_of(s.a) == Events{AsyncType::SqDrained});
 }
 
 TEST_CASE("SQ_DRAINED is not raised for a program that did not ask for it", "[sim][sqd]") {
-  StateScript s(any_service());
+  StateScript s(any_transport());
   SECTION("without the mask's bit") {
     s.to(s.a, QpState::Sqd);
   }
@@ -116,7 +116,7 @@ TEST_CASE("SQ_DRAINED is not raised for a program that did not ask for it", "[si
 }
 
 TEST_CASE("an unreliable send queue is drained when what was handed out has left", "[sim][sqd]") {
-  StateScript s(GENERATE(Service::Uc, Service::Ud));
+  StateScript s(GENERATE(Transport::Uc, Transport::Ud));
   s.send(11);
   wire::OutDatagram out;
   REQUIRE(s.a.engine().next_datagram(s.now, out));  // and is still on its way to the kernel
@@ -136,7 +136,7 @@ TEST_CASE("an unreliable send queue is drained when what was handed out has left
 }
 
 TEST_CASE("an unreliable connection in SQD finishes the message that it is in the middle of", "[sim][sqd]") {
-  StateScript s(Service::Uc);
+  StateScript s(Transport::Uc);
   s.send(11, 3 * kMtu);
   wire::OutDatagram first;
   REQUIRE(s.a.engine().next_datagram(s.now, first));
@@ -193,7 +193,7 @@ TEST_CASE("a responder whose max_dest_rd_atomic grew in SQD still answers the re
 
 TEST_CASE("a fault of an unreliable sender's own ends in SQE: the first keeps its status, the rest is flushed",
           "[sqe]") {
-  StateScript s(GENERATE(Service::Uc, Service::Ud));
+  StateScript s(GENERATE(Transport::Uc, Transport::Ud));
   s.send(11);
   s.send_faulty(12);
   s.send(13);
@@ -214,7 +214,7 @@ TEST_CASE("a fault of an unreliable sender's own ends in SQE: the first keeps it
 }
 
 TEST_CASE("a queue pair in SQE receives", "[sqe]") {
-  StateScript s(Service::Uc);
+  StateScript s(Transport::Uc);
   s.send_faulty(11);
   s.carry_all();
   REQUIRE(s.a.qp().state() == QpState::Sqe);
@@ -255,7 +255,7 @@ TEST_CASE("a queue pair whose send CQ is overrun goes to ERR: CQ_ERR, then QP_FA
 }
 
 TEST_CASE("a queue pair whose receive CQ is overrun goes to ERR as well, of any transport", "[overrun]") {
-  SideConfig config = side_of(any_service());
+  SideConfig config = side_of(any_transport());
   config.cq_entries = 1;
   StateScript s(config);
   for (std::uint64_t wr_id = 1; wr_id <= 2; ++wr_id) s.post_recv(wr_id, kMtu);
@@ -289,7 +289,7 @@ TEST_CASE("a queue pair that is reset while its CQ is overrun fails anew, with i
 }
 
 TEST_CASE("COMM_EST comes with the peer's first packet to a queue pair in RTR, and once", "[comm_est]") {
-  const Service service = GENERATE(Service::Rc, Service::Uc);
+  const Transport service = GENERATE(Transport::Rc, Transport::Uc);
   StateScript s(service);
   REQUIRE(s.b.to_state(s.now, QpState::Reset));
   s.b.connect_to_rtr(s.now, s.a, {}, kPsnA);
