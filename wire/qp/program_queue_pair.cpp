@@ -128,7 +128,7 @@ void ProgramQueuePair::reset() {
   forget();
   is_drain_event_due_ = false;
   is_fatal_ = false;
-  parts_.send_queue->cq().forget_lost_completions_of(parts_.qpn);
+  if (parts_.send_queue != nullptr) parts_.send_queue->cq().forget_lost_completions_of(parts_.qpn);
   if (parts_.recv_cq != nullptr) parts_.recv_cq->forget_lost_completions_of(parts_.qpn);
 }
 
@@ -152,7 +152,7 @@ void ProgramQueuePair::enter_error() {
 
 void ProgramQueuePair::fail_if_cq_overran() {
   if (is_fatal_) return;
-  const bool has_lost = parts_.send_queue->cq().has_lost_completion_of(parts_.qpn) ||
+  const bool has_lost = (parts_.send_queue != nullptr && parts_.send_queue->cq().has_lost_completion_of(parts_.qpn)) ||
                         (parts_.recv_cq != nullptr && parts_.recv_cq->has_lost_completion_of(parts_.qpn));
   if (!has_lost) return;
   is_fatal_ = true;
