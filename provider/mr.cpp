@@ -127,7 +127,9 @@ Result<ibv_mr*> reg_dm_mr(ibv_pd* verbs, ibv_dm* verbs_dm, std::uint64_t offset,
     return queue::error(EINVAL, queue::format("%zu bytes at offset %llu do not lie within the %zu of the device memory",
                                               length, static_cast<unsigned long long>(offset), dm.size));
   }
-  const auto keys = pd.context->regions.add(pd.id, dm.start() + offset, 0, length, access & ~kOptionalAccess);
+  // A region of no bytes is legal within a page only (see MrTable::add), and where within it means nothing.
+  std::byte* const start = dm.start() + offset + (length == 0 ? 1 : 0);
+  const auto keys = pd.context->regions.add(pd.id, start, 0, length, access & ~kOptionalAccess);
   if (!keys) return keys.error();
   auto mr = std::make_unique<Mr>(pd, Mr::Kind::DeviceMemory, *keys, &dm);
   mr->verbs.length = length;

@@ -10,6 +10,9 @@ namespace nicless::queue {
 namespace {
 
 constexpr std::uint32_t kWindowAccess = kAccessRemoteWrite | kAccessRemoteRead | kAccessRemoteAtomic | kAccessZeroBased;
+// What programs give a region, and a window has no use for: hardware does not look at it.
+constexpr std::uint32_t kIgnoredAccess =
+    kAccessLocalWrite | kAccessMwBind | kAccessOnDemand | kAccessHugeTlb | kAccessOptional;
 
 }  // namespace
 
@@ -46,7 +49,7 @@ Result<void> MrTable::bind(const Accessor& who, const Binding& binding) {
   window.host = moved(region->host, binding.address - region->iova);
   window.start = is_zero_based ? 0 : binding.address;
   window.length = binding.length;
-  window.access = binding.access;
+  window.access = binding.access & kWindowAccess;
   ++region->windows;
   return {};
 }
@@ -54,9 +57,8 @@ Result<void> MrTable::bind(const Accessor& who, const Binding& binding) {
 Result<void> MrTable::check_bind(const Accessor& who, const Window& window, const Binding& binding,
                                  const Region* region) {
   if (window.pd != who.pd) return error(EINVAL, "the window belongs to another protection domain than the queue pair");
-  if ((binding.access & ~kWindowAccess) != 0) {
-    return error(EINVAL, format("window access bits 0x%x are neither remote rights nor IBV_ACCESS_ZERO_BASED",
-                                binding.access & ~kWindowAccess));
+  if (const std::uint32_t unknown = binding.access & ~(kWindowAccess | kIgnoredAccess)) {
+    return error(EINVAL, format("access bits 0x%x are not known", unknown));
   }
   if (window.type == WindowType::Type1) {
     if ((binding.access & kAccessZeroBased) != 0) return error(EINVAL, "a type 1 window cannot be zero-based");

@@ -171,6 +171,7 @@ TEST_CASE("device memory refuses what its size, its words and its rights do not 
   {
     const Region region(ibv_reg_dm_mr(device.pd, dm.dm, 0, 100, static_cast<unsigned>(kZeroBased)));
     CHECK(ibv_free_dm(dm.dm) == EBUSY);
+    const Region empty(ibv_reg_dm_mr(device.pd, dm.dm, 0, 0, static_cast<unsigned>(kZeroBased)));
   }
   ibv_alloc_dm_attr attr{};
   CHECK(ibv_alloc_dm(device.context, &attr) == nullptr);

@@ -84,6 +84,16 @@ TEST_CASE("a type 2 window serves the queue pair that bound it, a type 1 window 
   CHECK(t.find(kOtherQp, two, kIova + 100).fault == AccessFault::WrongQueuePair);
 }
 
+TEST_CASE("local rights mean nothing to a window, and do no harm", "[queue][mw]") {
+  Table t;
+  const RKey rkey = next(t.add(WindowType::Type2));
+  Binding binding = t.binding(rkey);
+  binding.access = kAccessLocalWrite | kAccessMwBind | kAccessRemoteWrite;
+  REQUIRE(t.table.bind(kQp, binding));
+  CHECK(t.find(kQp, rkey, kIova + 100, kAccessRemoteWrite));
+  CHECK(t.find(kQp, rkey, kIova + 100, kAccessLocalWrite).fault == AccessFault::NoPermission);
+}
+
 TEST_CASE("a zero-based window counts from its own start", "[queue][mw]") {
   Table t;
   const RKey rkey = next(t.add(WindowType::Type2));
@@ -162,8 +172,7 @@ TEST_CASE("what may not be bound is refused, says why and changes nothing", "[qu
   CHECK(refused(kQp, t.binding(RKey{0x12345678})) == "rkey 0x12345678 is no window's");
   CHECK(refused({kOtherPd, Qpn{0x11}}, t.binding(two)) ==
         "the window belongs to another protection domain than the queue pair");
-  CHECK(refused(kQp, with(two, kAccessLocalWrite)) ==
-        "window access bits 0x1 are neither remote rights nor IBV_ACCESS_ZERO_BASED");
+  CHECK(refused(kQp, with(two, kWindow | 1u << 15)) == "access bits 0x8000 are not known");
   CHECK(refused(kQp, with(one, kWindow | kAccessZeroBased)) == "a type 1 window cannot be zero-based");
   CHECK(refused(kQp, t.binding(two, 100, 0)) == "a type 2 window cannot be bound to 0 bytes");
   CHECK(refused(kQp, t.binding(two, 100, 901)) == "901 bytes at 0x10064 do not lie within the region");

@@ -270,6 +270,25 @@ TEST_CASE("a queue pair that went through RESET starts afresh", "[rc][nak]") {
   CHECK(s.b.poll_recv() == Wcs{received(8, 100)});
 }
 
+TEST_CASE("a queue pair that failed works again after RESET", "[rc][nak]") {
+  Script s;
+  queue::Wqe wqe = s.request(SendOpcode::Write, 1, 100);
+  wqe.rkey = queue::RKey(wqe.rkey.value() ^ 0x100);
+  REQUIRE(s.a.post_send(s.now, wqe));
+  s.carry_all();
+  CHECK(s.a.poll_send() == Wcs{failed(1, WcStatus::RemAccessErr)});
+  for (Side* side : {&s.a, &s.b}) REQUIRE(side->to_state(s.now, QpState::Reset));
+  s.b.connect(s.now, s.a, {}, 0x600, 0x500);
+  s.a.connect(s.now, s.b, {}, 0x500, 0x600);
+  s.take(s.a);
+  CHECK(s.a.qp().state() == QpState::Rts);
+  s.post_recv(8, 100);
+  s.post(SendOpcode::Send, 2, 100);
+  s.carry_all();
+  CHECK(s.a.poll_send() == Wcs{sent_ok(2)});
+  CHECK(s.b.poll_recv() == Wcs{received(8, 100)});
+}
+
 TEST_CASE("messages of 2^31 bytes may be posted, one byte more may not", "[rc][nak]") {
   Script s;
   // Many entries over the same memory: nothing is read before it is sent.

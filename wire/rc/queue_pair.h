@@ -31,7 +31,10 @@ class RcQueuePair final : public ProgramQueuePair {
     requester_.apply_retry_limits();
     responder_.apply_limits();
   }
-  void forget() override { responder_.start(); }  // nothing is half-arrived or owed
+  void forget() override {  // nothing is half-arrived or owed, and nothing has failed
+    responder_.start();
+    requester_.forget_failure();
+  }
   void flush_inbound() override { responder_.flush(); }
   std::uint32_t next_send_psn() const override;
   std::uint32_t next_receive_psn() const override;

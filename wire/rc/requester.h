@@ -37,6 +37,7 @@ class Requester {
 
   // A work request failed and was completed with its status: the queue pair goes to ERR and flushes the rest.
   bool has_failed() const { return has_failed_; }
+  void forget_failure() { has_failed_ = false; }  // RESET; start() follows before anything is sent
   bool is_idle() const { return acked_psn_ == outstanding_.end_psn(); }
   std::uint32_t next_psn() const { return Psn::of(next_psn_).value(); }
 
