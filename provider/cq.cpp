@@ -67,7 +67,7 @@ Result<void> destroy_comp_channel(ibv_comp_channel* verbs) {
   Channel& channel = channel_of(verbs);
   if (auto alive = channel.context.check_alive(); !alive) return alive;
   if (const std::uint32_t users = channel.users.load(); users != 0) {
-    return queue::error(EBUSY, std::to_string(users) + " completion queues still use this channel");
+    return queue::error(EBUSY, "still in use, CQs with it: " + std::to_string(users));
   }
   if (channel.events.is_waited_on()) {
     channel.events.abandon();

@@ -19,8 +19,8 @@ Result<void> dealloc_pd(ibv_pd* verbs) {
   Pd& pd = pd_of(verbs);
   if (auto alive = pd.context.check_alive(); !alive) return alive;
   if (const std::uint32_t children = pd.children.load(); children != 0) {
-    return queue::error(EBUSY, std::to_string(children) +
-                                   " objects (MR, MW, SRQ, QP, AH, CQ or parent domain) still belong to this PD");
+    return queue::error(EBUSY, "still in use, objects that belong to it (MR, MW, SRQ, QP, AH, CQ, parent domain): " +
+                                   std::to_string(children));
   }
   delete &pd;
   return {};

@@ -89,7 +89,7 @@ class SendRequest {
   }
 
   Result<void> read_list(const ibv_send_wr& wr) {
-    auto list = ScatterList::from(wr.sg_list, wr.num_sge, sge_max_);
+    auto list = ScatterList::from(wr.sg_list, wr.num_sge, sge_max_, ENOMEM);
     if (!list) return list.error();
     list_ = *list;
     wqe_.sges = list_.sges();
@@ -98,12 +98,12 @@ class SendRequest {
 
   // Inline data is read here and now, from memory that need not be registered.
   Result<void> read_inline(const ibv_send_wr& wr) {
-    auto list = ScatterList::from(wr.sg_list, wr.num_sge, std::max(sge_max_, 1u));
+    auto list = ScatterList::from(wr.sg_list, wr.num_sge, std::max(sge_max_, 1u), ENOMEM);
     if (!list) return list.error();
     std::size_t length = 0;
     for (const queue::Sge& sge : list->sges()) {
       if (sge.length > inline_data_.size() - length) {
-        return queue::error(EINVAL, "inline data is longer than max_inline_data can be, which is " +
+        return queue::error(ENOMEM, "inline data is longer than max_inline_data can be, which is " +
                                         std::to_string(inline_data_.size()) + " bytes");
       }
       if (sge.length != 0) std::memcpy(&inline_data_[length], reinterpret_cast<const void*>(sge.addr), sge.length);
@@ -132,7 +132,8 @@ Result<void> append(Qp& qp, const ibv_recv_wr& wr) {
                         "an XRC queue pair takes no receives; post to an SRQ of its domain (ibv_post_srq_recv)");
   }
   if (qp.receive_queue == nullptr) {
-    return queue::error(EINVAL, "this queue pair receives from an SRQ; post there (ibv_post_srq_recv)");
+    // A queue of no entries to mlx5, and so a full one.
+    return queue::error(ENOMEM, "this queue pair receives from an SRQ; post there (ibv_post_srq_recv)");
   }
   if (auto allowed = qp.transport->check_post_recv(); !allowed) return allowed;
   return post_list(*qp.receive_queue, wr);

@@ -52,6 +52,9 @@ std::uint32_t low_24_bits(const char* name, std::uint32_t value) {
 }
 
 queue::Result<void> check_device(const Device& device, const ibv_qp_attr& attr, std::uint32_t mask) {
+  if (const auto state = number_of(attr.qp_state); (mask & bit::kState) != 0 && state > IBV_QPS_ERR) {
+    return queue::error(EINVAL, "qp_state is " + std::to_string(state) + ", no value of enum ibv_qp_state");
+  }
   if ((mask & bit::kPort) != 0 && attr.port_num != 1) {
     return queue::error(EINVAL, "port_num is " + std::to_string(attr.port_num) + ", the device has port 1 only");
   }

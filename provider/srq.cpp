@@ -121,7 +121,7 @@ Result<void> destroy_srq(ibv_srq* verbs) {
   Srq& srq = srq_of(verbs);
   if (auto alive = srq.context.check_alive(); !alive) return alive;
   if (const std::uint32_t users = srq.users.load(); users != 0) {
-    return queue::error(EBUSY, std::to_string(users) + " queue pairs still receive from this SRQ");
+    return queue::error(EBUSY, "still in use, queue pairs that receive from it: " + std::to_string(users));
   }
   if (srq.xrcd) {
     // First the number goes, then every turn that may have looked it up ends, then no completion is left that would

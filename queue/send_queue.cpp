@@ -136,11 +136,11 @@ void SendQueue::reset() {
 
 Result<void> SendQueue::check(const Wqe& request) const {
   if (request.has_inline_data && request.inline_data.size() > limits_.inline_max) {
-    return error(EINVAL, std::to_string(request.inline_data.size()) + " bytes of inline data, the queue pair takes " +
+    return error(ENOMEM, std::to_string(request.inline_data.size()) + " bytes of inline data, the queue pair takes " +
                              std::to_string(limits_.inline_max) + " (max_inline_data)");
   }
   if (!request.has_inline_data && request.sges.size() > limits_.sge_max) {
-    return error(EINVAL, "the list has " + std::to_string(request.sges.size()) + " SGEs, the queue pair takes " +
+    return error(ENOMEM, "the list has " + std::to_string(request.sges.size()) + " SGEs, the queue pair takes " +
                              std::to_string(limits_.sge_max) + " (max_send_sge)");
   }
   if (const std::uint64_t length = message_length(request); length > kMessageBytesMax) {

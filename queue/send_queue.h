@@ -36,9 +36,9 @@ class SendQueue {
   const Limits& limits() const { return limits_; }
   CompletionQueue& cq() const { return cq_; }
 
-  // Copies the request in, its list and inline data included, and counts its length. EINVAL: more SGEs than the queue
-  // takes, inline data too long, message too long. ENOMEM: no room; the sentence says how many of the work requests in
-  // the queue are unsignalled.
+  // Copies the request in, its list and inline data included, and counts its length. EINVAL: message too long.
+  // ENOMEM, as mlx5 says it: more SGEs than the queue takes, inline data too long, no room; then the sentence says how
+  // many of the work requests in the queue are unsignalled.
   Result<void> post(const Wqe& request);
   // All of them or, with the error of the first that post() would refuse, none.
   Result<void> post_all(std::span<const Wqe> requests);

@@ -52,6 +52,7 @@ IO_HEADERS = re.compile(r"<(boost/asio|sys/socket\.h|sys/epoll\.h|netinet/|linux
 NAMES = re.compile(r"(?<![\w.>:])(get|handle|do)_\w+(?=\s*\()|\b\w+(Manager|Utils?)\b|\b(Manager|Utils?)\b")
 TOO_NEW = re.compile(r"\bstd::(format|expected|source_location|views|print|println|move_only_function)\b")
 LEFTOVERS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+LAMBDA = re.compile(r"^ {4,}.*\[[^\]]*\]\(.*\{$")  # counts with the function that it stands in, or is a row of a table
 CONTROL = re.compile(r"^\s*(\}\s*)?(if|else|for|while|switch|do|try|catch|namespace|extern|return|case|struct|class|union"
                      r"|enum)\b")
 
@@ -184,7 +185,7 @@ def check_functions(file):
     start = None
     for number, line in enumerate(file.code, 1):
         if start is None:
-            if line.rstrip().endswith("{"):
+            if line.rstrip().endswith("{") and not LAMBDA.search(line):
                 declaration = header(file, number)
                 if ")" in declaration and not CONTROL.match(declaration) and indent_of(declaration) <= 4:
                     start, start_indent, is_test = number, indent_of(declaration), "TEST_CASE" in declaration
@@ -295,6 +296,7 @@ CASES = [
     ("queue/a.cpp", SPDX + "void f(int a,\n       int b) {\n" + "  g();\n" * 59 + "}\n", "61 lines"),
     ("queue/a.cpp", SPDX + "void f() {\n  if (x()) {\n" + "    g();\n" * 56 + "  }\n}\nvoid h() {\n" + "  g();\n" * 9 + "}\n", ""),
     ("tests/a.cpp", SPDX + "TEST_CASE(\"a\") {\n" + "  g();\n" * 90 + "}\n", ""),
+    ("tests/a.cpp", SPDX + "const Row kRows[] = {\n    {\"a\",\n     [](B& b) {\n" + "       g();\n" * 70 + "     }},\n};\n", ""),
     ("queue/a.cpp", SPDX + "int x;\n" * 400, "split it by noun"),
     ("queue/a.cpp", SPDX + "// tidy: long because it is a table\n" + "int x;\n" * 400, ""),
     ("tests/a.cpp", SPDX + "#define private public\n", "no friends"),

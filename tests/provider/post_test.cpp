@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Goal: what is posted to one queue pair arrives at the other, and what may not be posted is refused at once with the
-// work request named: ibv_post_send(3), ibv_post_recv(3), rdma_post_recvv(3).
+// work request named: ibv_post_send(3), ibv_post_recv(3), rdma_post_recvv(3). Mistakes are in bad_input/.
 // Method: two queue pairs of this process, over real sockets on the loopback interface.
 #include <catch2/catch.hpp>
 #include <cerrno>
@@ -126,6 +126,7 @@ TEST_CASE("the first work request that is not taken is named, and those before i
   SECTION("too many entries") {
     wrs[1].sg_list = too_many.data();
     wrs[1].num_sge = static_cast<int>(too_many.size());
+    expected = ENOMEM;
   }
   SECTION("no number of entries at all") {
     wrs[1].num_sge = -1;
@@ -142,6 +143,7 @@ TEST_CASE("the first work request that is not taken is named, and those before i
     static ibv_sge long_list;
     long_list = {reinterpret_cast<std::uint64_t>(data.data()), data.size(), 0};
     wrs[1].sg_list = &long_list;
+    expected = ENOMEM;
   }
   REQUIRE(pair.b.post_recv(1, {pair.memory.sge(4096, 8)}) == 0);
   ibv_send_wr* bad = nullptr;
@@ -149,30 +151,6 @@ TEST_CASE("the first work request that is not taken is named, and those before i
   CHECK(bad == &wrs[1]);
   CHECK(pair.send_cq.take().wr_id == 0);
   CHECK(pair.send_cq.is_empty());
-}
-
-TEST_CASE("a full queue says ENOMEM", "[post]") {
-  Pair pair;
-  int posted = 0;
-  int refused = 0;
-  while (refused == 0) {
-    refused = pair.b.post_recv(static_cast<std::uint64_t>(posted), {pair.memory.sge(0, 8)});
-    if (refused == 0) ++posted;
-    REQUIRE(posted < 1000);
-  }
-  CHECK(refused == ENOMEM);
-  CHECK(posted >= 64);
-}
-
-TEST_CASE("a state that takes no work requests refuses them", "[post]") {
-  Device device;
-  Cq cq(device);
-  Qp qp(device, rc_attr(cq.cq, cq.cq));
-  CHECK(qp.post_recv(1, {}) == EINVAL);
-  CHECK(qp.post_send(1, {}) == EINVAL);
-  REQUIRE(qp.to_init() == 0);
-  CHECK(qp.post_recv(1, {}) == 0);
-  CHECK(qp.post_send(1, {}) == EINVAL);
 }
 
 TEST_CASE("a message longer than the list fails both ends, with the status of each", "[post]") {
@@ -195,29 +173,4 @@ TEST_CASE("a receive into a region that is gone is LOC_PROT_ERR, not an errno", 
   }
   REQUIRE(pair.a.post_send(2, {pair.memory.sge(0, 64)}) == 0);
   CHECK(pair.recv_cq.take().status == IBV_WC_LOC_PROT_ERR);
-}
-
-TEST_CASE("a peer that is gone is RETRY_EXC_ERR", "[post]") {
-  Device device;
-  Cq cq(device);
-  Memory memory(device, 64);
-  Qp a(device, rc_attr(cq.cq, cq.cq));
-  ibv_gid gid{};
-  REQUIRE(ibv_query_gid(device.context, 1, 0, &gid) == 0);
-  REQUIRE(a.to_init() == 0);
-  std::uint32_t gone = 0;
-  {
-    Qp b(device, rc_attr(cq.cq, cq.cq));
-    gone = b.qp->qp_num;
-  }
-  REQUIRE(a.to_rtr(gone, gid) == 0);
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_RTS;
-  attr.timeout = 8;  // a millisecond
-  attr.retry_cnt = 2;
-  REQUIRE(ibv_modify_qp(a.qp, &attr,
-                        IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                            IBV_QP_MAX_QP_RD_ATOMIC) == 0);
-  REQUIRE(a.post_send(1, {memory.sge(0, 8)}) == 0);
-  CHECK(cq.take().status == IBV_WC_RETRY_EXC_ERR);
 }

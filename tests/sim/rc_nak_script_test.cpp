@@ -130,14 +130,15 @@ TEST_CASE("a write or read by a wrong key or outside the region is refused and t
   check_failed(s, WcStatus::RemAccessErr);
 }
 
-TEST_CASE("a queue pair without remote access refuses what the region would allow", "[rc][nak]") {
+TEST_CASE("a queue pair without remote access takes it for invalid, whatever the region would allow", "[rc][nak]") {
   const SendOpcode opcode = GENERATE(SendOpcode::Write, SendOpcode::Read);
   Script s({.access = queue::kAccessLocalWrite});
   for (std::uint64_t i = 1; i <= 3; ++i) s.post(opcode, i, 10);
   s.give(s.b, s.take(s.a)[0]);
   s.give_all(s.a, s.take(s.b));
   CHECK(s.is_untouched());
-  check_failed(s, WcStatus::RemAccessErr);
+  CHECK(events_of(s.b) == std::vector{queue::AsyncType::QpReqErr});
+  check_failed(s, WcStatus::RemInvReqErr);
 }
 
 TEST_CASE("a request that makes no sense where it stands is refused as invalid", "[rc][nak]") {

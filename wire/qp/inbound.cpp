@@ -94,7 +94,9 @@ Inbound::Outcome Inbound::scatter(std::span<const std::byte> payload) {
 }
 
 Inbound::Outcome Inbound::on_write(const PacketView& packet, const OpcodeInfo& info) {
-  if (info.starts_message() && !begin_write(packet)) return kNoAccess;
+  if (info.starts_message()) {
+    if (const Outcome begun = begin_write(packet); begun.kind != Kind::Placed) return begun;
+  }
   const std::uint64_t end = received_bytes_ + packet.payload.size();
   if (end > write_.length || (info.ends_message() && end != write_.length)) {
     reasons_.add("received a write whose packets do not add up to the %u bytes it announced", write_.length);
@@ -108,13 +110,17 @@ Inbound::Outcome Inbound::on_write(const PacketView& packet, const OpcodeInfo& i
   return {};
 }
 
-// The first packet of a write names the whole range, and the whole range is checked. IBTA 9.7.4.1.5.
-bool Inbound::begin_write(const PacketView& packet) {
+// The first packet of a write names the whole range, and the whole range is checked. IBTA 9.7.4.1.5. An operation that
+// the queue pair is not set up for is no matter of access but an invalid request, as mlx5 says. IBTA 9.9.3.
+Inbound::Outcome Inbound::begin_write(const PacketView& packet) {
   write_ = packet.headers.reth;
   received_bytes_ = 0;
-  if (attributes_.access & queue::kAccessRemoteWrite) return may_access(write_, queue::kAccessRemoteWrite, " write");
-  reasons_.add("received a write, but the queue pair has no IBV_ACCESS_REMOTE_WRITE");
-  return false;
+  if ((attributes_.access & queue::kAccessRemoteWrite) == 0) {
+    reasons_.add("received a write, but the queue pair has no IBV_ACCESS_REMOTE_WRITE; the peer gets REM_INV_REQ_ERR");
+    return {Kind::Refused, NakCode::InvalidRequest};
+  }
+  if (may_access(write_, queue::kAccessRemoteWrite, " write")) return {};
+  return {Kind::Refused, NakCode::RemoteAccessError};
 }
 
 bool Inbound::may_access(const Reth& reth, std::uint32_t access, const char* what) {
@@ -126,8 +132,9 @@ std::byte* Inbound::find(const Reth& reth, std::uint32_t access, const char* wha
   const queue::Access found =
       place_.regions->find_remote({place_.remote_pd, parts_.qpn}, reth.rkey, reth.address, reth.length, access);
   if (found) return found.pointer;
-  reasons_.add("received a%s of %u bytes at 0x%llx with rkey 0x%x: %s; the peer gets REM_ACCESS_ERR", what, reth.length,
-               static_cast<unsigned long long>(reth.address), reth.rkey.value(), queue::describe(found.fault));
+  reasons_.add("received a%s of %u bytes at 0x%llx with rkey 0x%x: the key %s; the peer gets REM_ACCESS_ERR", what,
+               reth.length, static_cast<unsigned long long>(reth.address), reth.rkey.value(),
+               queue::describe(found.fault));
   return nullptr;
 }
 

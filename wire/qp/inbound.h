@@ -51,7 +51,7 @@ class Inbound {
   bool take_receive();
   bool invalidate(queue::RKey rkey);
   Outcome scatter(std::span<const std::byte> payload);
-  bool begin_write(const PacketView& packet);
+  Outcome begin_write(const PacketView& packet);  // Placed: it may go on
   Outcome place_write(std::span<const std::byte> payload);
   void complete_receive(const PacketView& packet, const OpcodeInfo& info, queue::WcOpcode opcode, std::uint64_t bytes);
   void fail_receive(queue::WcStatus status);

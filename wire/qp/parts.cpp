@@ -20,6 +20,7 @@ Receiving receiving_of(const queue::XrcDomain::Member& srq) {
 }
 
 void Reasons::add(const char* pattern, ...) {
+  if (sentences_.size() == kKeptMax) return;
   char text[512];
   std::va_list arguments;
   va_start(arguments, pattern);
@@ -38,7 +39,7 @@ std::vector<std::string> Reasons::take() {
 }
 
 std::string describe(const queue::SgFault& fault) {
-  return queue::format("sge[%u] (lkey 0x%x, address 0x%llx, %u bytes): %s", fault.index, fault.sge.lkey.value(),
+  return queue::format("sge[%u] (lkey 0x%x, address 0x%llx, %u bytes): the key %s", fault.index, fault.sge.lkey.value(),
                        static_cast<unsigned long long>(fault.sge.addr), fault.sge.length, queue::describe(fault.fault));
 }
 

@@ -46,9 +46,11 @@ struct Receiving {
 Receiving receiving_of(const QpParts& parts);
 Receiving receiving_of(const queue::XrcDomain::Member& srq);
 
-// Sentences about what went wrong, for whoever holds the port to log once its work is done.
+// Sentences about what went wrong, for whoever holds the port to log once its work is done. Only so many are kept until
+// they are taken: a peer may be wrong as often as it likes.
 class Reasons {
  public:
+  static constexpr std::size_t kKeptMax = 16;
   explicit Reasons(queue::Qpn qpn) : qpn_(qpn) {}
   // A printf pattern; "qp 0x8f1203 " is put before it.
   [[gnu::format(printf, 2, 3)]] void add(const char* pattern, ...);

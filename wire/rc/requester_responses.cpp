@@ -55,12 +55,11 @@ void Requester::on_nak(queue::Instant now, NakCode code, std::uint64_t psn) {
     case NakCode::InvalidRdRequest:
       if (service_ == Service::Xrc) return refused_for_srq();
       return refused(WcStatus::RemInvReqErr,
-                     "the peer refused the request as invalid (too long for the receive posted there, or an operation "
-                     "its queue pair does not take)");
+                     "the peer refused the request as invalid (too long for the receive posted there, or what its "
+                     "qp_access_flags or its max_dest_rd_atomic do not allow)");
     case NakCode::RemoteAccessError:
       return refused(WcStatus::RemAccessErr,
-                     "the peer refused access; check rkey, address range and the access flags of its region and queue "
-                     "pair");
+                     "the peer refused access; check rkey, address range and the access flags of its region");
     case NakCode::RemoteOperationalError:
       return refused(WcStatus::RemOpErr,
                      "the peer could not complete the request (the memory of its receive or of its region may not be "

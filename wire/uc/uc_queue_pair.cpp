@@ -117,7 +117,9 @@ void UcQueuePair::on_request(const PacketView& packet, const OpcodeInfo& info) {
     case Kind::Placed:
       return;
     case Kind::NoReceive:
-      ++counters_.no_receive;
+      if (counters_.no_receive++ == 0) {
+        reasons_.add("dropped a message: no receive was posted, and the sender does not hear of it");
+      }
       is_dropping_ = true;
       return inbound_.drop_message();
     case Kind::Refused:

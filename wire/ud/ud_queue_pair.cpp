@@ -44,7 +44,7 @@ bool UdQueuePair::next_datagram(queue::Instant, OutDatagram& out) {
   const queue::Wqe& wqe = *next;
   if (fails_by_force(wqe)) return false;
   if (wqe.length > parts_.port_mtu) {
-    reasons_.add("send wr_id 0x%llx: a datagram of %llu bytes does not fit the MTU of %u",
+    reasons_.add("send wr_id 0x%llx: a datagram of %llu bytes does not fit the MTU of %u; completes with LOC_LEN_ERR",
                  static_cast<unsigned long long>(wqe.wr_id), static_cast<unsigned long long>(wqe.length),
                  unsigned{parts_.port_mtu});
     fail_send(WcStatus::LocLenErr);
@@ -79,10 +79,18 @@ void UdQueuePair::build_headers(const queue::Wqe& wqe, OutDatagram& out) {
 }
 
 void UdQueuePair::receive(const PacketView& packet, const OpcodeInfo& info, const InDatagram& datagram) {
-  if (packet.headers.deth.qkey != attributes_.qkey) {
-    ++counters_.wrong_qkey;
+  // Each is said once: the peer, who may be anybody, does not fill the log.
+  const Deth& deth = packet.headers.deth;
+  if (deth.qkey != attributes_.qkey) {
+    if (counters_.wrong_qkey++ == 0) {
+      reasons_.add("dropped a datagram from qp 0x%06x of %s: its Q_Key is 0x%x, the one of this queue pair 0x%x",
+                   deth.src_qp.value(), to_string(datagram.from.address).c_str(), deth.qkey, attributes_.qkey);
+    }
   } else if (!parts_.receives->take(receive_)) {
-    ++counters_.no_receive;
+    if (counters_.no_receive++ == 0) {
+      reasons_.add("dropped a datagram from qp 0x%06x of %s: no receive was posted, and the sender does not hear of it",
+                   deth.src_qp.value(), to_string(datagram.from.address).c_str());
+    }
   } else {
     place(packet, info, datagram);
   }
@@ -102,9 +110,11 @@ void UdQueuePair::place(const PacketView& packet, const OpcodeInfo& info, const 
       cursor.resolve(*parts_.regions, receiving_of(parts_).list_pd, receive_.sges(), queue::kAccessLocalWrite));
   const std::uint64_t bytes = kGrhBytes + packet.payload.size();
   if (bytes > cursor.length()) {
-    reasons_.add("recv wr_id 0x%llx: a datagram of %zu bytes and the 40 of its GRH do not fit the %llu bytes posted",
-                 static_cast<unsigned long long>(receive_.wr_id), packet.payload.size(),
-                 static_cast<unsigned long long>(cursor.length()));
+    reasons_.add(
+        "recv wr_id 0x%llx: a datagram of %zu bytes and the 40 of its GRH do not fit the %llu bytes posted; "
+        "completes with LOC_LEN_ERR",
+        static_cast<unsigned long long>(receive_.wr_id), packet.payload.size(),
+        static_cast<unsigned long long>(cursor.length()));
     completion.status = WcStatus::LocLenErr;
   } else if (const auto fault = fill(cursor, packet, datagram)) {
     reasons_.add("recv wr_id 0x%llx: %s; completes with LOC_PROT_ERR", static_cast<unsigned long long>(receive_.wr_id),
