@@ -24,7 +24,7 @@ BANDWIDTH = {
                    "-D 1", f"-c UC {FEW}", f"-c UC -e {FEW}", f"-c UC -b -q 4 {FEW}", f"-c UD {SMALL}", f"-c UD -b {SMALL}",
                    f"-c UD -e -x {{gid6}} {SMALL}", f"-c UD --use-srq {SMALL}", "-c XRC", "-c XRC -b", "-c XRC -e -q 4",
                    f"-c UD -g -M 0:0:0:0:0:0:0:0:0:0:255:255:239:1:2:3 {SMALL}", "-a -n 20"),
-    "ib_write_bw": ("", "-R", "-b -q 8", "-q 8 -R", "-m 256", "-x {gid6}", "-t 1", "-l 8 -q 2", "-I 64 -s 64", "-D 1",
+    "ib_write_bw": ("", "-R", "--odp", "-b -q 8", "-q 8 -R", "-m 256", "-x {gid6}", "-t 1", "-l 8 -q 2", "-I 64 -s 64", "-D 1",
                     f"-c UC {FEW}", f"-c UC -b -q 4 {FEW}", "-c XRC", "-c XRC -b -q 4", "-a -n 20"),
     "ib_read_bw": ("", "-e", "-R", "-R -e", "-b -q 8", "-m 256 -o 1", "-x {gid6}", "-t 1", "-l 8", "-o 4 -q 2", "-D 1",
                    "-c XRC", "-c XRC -b", "-a -n 20"),
@@ -32,7 +32,7 @@ BANDWIDTH = {
                      "-c XRC", "-c XRC -A CMP_AND_SWAP", "-D 1"),
 }
 BANDWIDTH_LONG = {
-    "ib_send_bw": ("-z", "-b -R", "-N", "--report_gbits", "--mr_per_qp -q 2", "--use_old_post_send", "--ipv6", "-S 1",
+    "ib_send_bw": ("-z", "--odp", "-b -R", "-N", "--report_gbits", "--mr_per_qp -q 2", "--use_old_post_send", "--ipv6", "-S 1",
                    "--tclass=8", "-R -T 32", "-u 10", "--perform_warm_up -Q 1", "--disable_pcie_relaxed", "--cpu_util -D 1",
                    "--retry_count=3 -R", "--reversed", "-d nicless0 -i 1", "--source_ip={server}", "--use-srq -q 4 -b",
                    "-r 1", "-s 1", "-s 1048577 -n 20", "-s 8388608 -n 5", "-b -a -n 20", f"-c UD -q 4 -s 1000 -n 20"),
@@ -54,7 +54,7 @@ LATENCY_LONG = {
     "ib_send_lat": ("-r 5", "-H -U", "-C", "-z", "--use_old_post_send", "--inline_recv=64", "--latency_gap=100",
                     "-s 1", "-s 1048577 -n 20", "-a -n 20"),
     "ib_write_lat": ("-n 50 -x {gid6}", "-n 50 -m 256 -s 3000", "-n 50 -H -U", "-n 50 -z", "-n 50 -I 100", "-a -n 5"),
-    "ib_read_lat": ("-z", "-H -U", "-C", "--use_old_post_send", "-s 1", "-s 1048577 -n 20", "-a -n 20"),
+    "ib_read_lat": ("-z", "--odp", "-H -U", "-C", "--use_old_post_send", "-s 1", "-s 1048577 -n 20", "-a -n 20"),
     "ib_atomic_lat": ("-z", "-H -U", "-C", "--use_old_post_send"),
 }
 

@@ -35,6 +35,20 @@ def builders():
     yield pair("ibv_rc_pingpong", "-g {gid} -N -c -r 20 -s 100000", 20)
 
 
+def timestamps():
+    """-t: an extended CQ, whose completions say when they were made."""
+    yield pair("ibv_rc_pingpong", "-g {gid} -t -c", 200)
+    yield pair("ibv_rc_pingpong", "-g {gid} -t -e", 100)
+    yield pair("ibv_rc_pingpong", "-g {gid} -t -N -c", 100)
+
+
+def memory():
+    """Regions on demand (-o), of the whole address space (-O), prefetched (-P); device memory (-j)."""
+    for more in ("-o -c", "-O -c", "-o -P -e -c", "-O -P -c", "-j -c", "-j -N -c -s 1000"):
+        yield pair("ibv_rc_pingpong", f"-g {{gid}} {more}", 100)
+    yield pair("ibv_srq_pingpong", "-g {gid} -o -c -q 2", 100)
+
+
 def shared_receive_queue():
     """Sixteen queue pairs receive from one queue, unless -q says otherwise."""
     yield pair("ibv_srq_pingpong", "-g {gid}", 200)
@@ -70,4 +84,4 @@ def extended():
 
 
 def table():
-    return [*reliable(), *builders(), *shared_receive_queue(), *extended(), *unreliable()]
+    return [*reliable(), *builders(), *timestamps(), *memory(), *shared_receive_queue(), *extended(), *unreliable()]

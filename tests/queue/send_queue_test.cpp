@@ -66,7 +66,8 @@ TEST_CASE("inline data is copied, and its list is not kept", "[queue][sq]") {
         std::vector<std::byte>(16, std::byte{0x5a}));
 }
 
-TEST_CASE("what hardware refuses at post time is refused with its errno and leaves the queue as it was", "[queue][sq]") {
+TEST_CASE("what hardware refuses at post time is refused with its errno and leaves the queue as it was",
+          "[queue][sq]") {
   SqFixture f;
   const std::vector<Sge> four(4);
   const std::vector<std::byte> seventeen(17);
