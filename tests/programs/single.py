@@ -73,6 +73,14 @@ def recvv(world):
     server.expect_end(world.bound(10), 0, prints)
 
 
+def pingpong_ex(world):
+    """The example of the extended verbs: both ends in one process."""
+    text = world.run("pingpong_ex", [world.options.examples / "pingpong_ex", 5], pcap=False,
+                     prints=(r'^round 1: "ping says 1" and back in \d+ ns', r"^5 rounds as they should be"))
+    if len(re.findall(r"^round ", text, re.MULTILINE)) != 5:
+        raise Failure("not five rounds")
+
+
 # ---------------------------------------------------------------- what is wrong, and what is said about it
 
 
@@ -205,7 +213,7 @@ def child_programs_are_silent(world):
         raise Failure(f"sh and sed under the launcher printed {text!r}")
 
 
-BOTH_WORLDS = (ibv_devices, ibv_devinfo, ibv_devinfo_options, ibv_asyncwatch, recvv, no_listener, port_in_use, killed_peer, killed_connected_peer,
+BOTH_WORLDS = (ibv_devices, ibv_devinfo, ibv_devinfo_options, ibv_asyncwatch, recvv, pingpong_ex, no_listener, port_in_use, killed_peer, killed_connected_peer,
                second_client_after_kill)
 LOOPBACK_ONLY = (garbage_is_dropped, devices_by_library_path, launcher_unknown_option, launcher_program_not_found, launcher_no_program,
                  missing_interface, launcher_devices, launcher_keeps_exit_status, child_programs_are_silent)
