@@ -2,8 +2,8 @@
 // Goal: many threads may use verbs at once: posting, polling, registering, making and destroying queue pairs, over two
 // contexts and shared CQs. A program for ThreadSanitizer; without it, it still checks that every message arrives.
 // Method: each of several lanes is a pair of connected queue pairs with a sending and a receiving thread. All lanes
-// share two CQ sets in turn, and a last thread makes and destroys objects meanwhile. Exit status 0: all as it should
-// be.
+// share two CQ sets in turn, and two more threads make and destroy queue pairs and XRC SRQs meanwhile. Exit status 0:
+// all as it should be.
 #include <infiniband/verbs.h>
 
 #include <atomic>
@@ -48,6 +48,34 @@ struct Side {
   }
 };
 
+// To a queue pair of this process; an end of XRC takes of it what it has.
+void connect_to(ibv_context* context, ibv_qp* qp, std::uint32_t peer_qpn) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = 1;
+  check(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0, "INIT");
+  attr.qp_state = IBV_QPS_RTR;
+  attr.path_mtu = IBV_MTU_1024;
+  attr.dest_qp_num = peer_qpn;
+  attr.min_rnr_timer = 1;
+  attr.ah_attr.is_global = 1;
+  attr.ah_attr.port_num = 1;
+  attr.ah_attr.grh.hop_limit = 64;
+  check(ibv_query_gid(context, 1, 0, &attr.ah_attr.grh.dgid) == 0, "GID");
+  check(ibv_modify_qp(qp, &attr,
+                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0,
+        "RTR");
+  attr.qp_state = IBV_QPS_RTS;
+  attr.timeout = 16;
+  attr.retry_cnt = 7;
+  attr.rnr_retry = 7;
+  check(ibv_modify_qp(qp, &attr,
+                      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                          IBV_QP_MAX_QP_RD_ATOMIC) == 0,
+        "RTS");
+}
+
 struct End {
   End(Side& the_side) : side(the_side), bytes(kBytes * kDepth) {
     ibv_qp_init_attr attr{};
@@ -61,32 +89,7 @@ struct End {
   }
   ~End() { check(ibv_destroy_qp(qp) == 0 && ibv_dereg_mr(mr) == 0, "an end stays busy"); }
 
-  void connect(const End& peer) {
-    ibv_qp_attr attr{};
-    attr.qp_state = IBV_QPS_INIT;
-    attr.port_num = 1;
-    check(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0, "INIT");
-    attr.qp_state = IBV_QPS_RTR;
-    attr.path_mtu = IBV_MTU_1024;
-    attr.dest_qp_num = peer.qp->qp_num;
-    attr.min_rnr_timer = 1;
-    attr.ah_attr.is_global = 1;
-    attr.ah_attr.port_num = 1;
-    attr.ah_attr.grh.hop_limit = 64;
-    check(ibv_query_gid(side.context, 1, 0, &attr.ah_attr.grh.dgid) == 0, "GID");
-    check(ibv_modify_qp(qp, &attr,
-                        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                            IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0,
-          "RTR");
-    attr.qp_state = IBV_QPS_RTS;
-    attr.timeout = 16;
-    attr.retry_cnt = 7;
-    attr.rnr_retry = 7;
-    check(ibv_modify_qp(qp, &attr,
-                        IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                            IBV_QP_MAX_QP_RD_ATOMIC) == 0,
-          "RTS");
-  }
+  void connect(const End& peer) const { connect_to(side.context, qp, peer.qp->qp_num); }
 
   void post_recv(int slot) {
     ibv_sge sge{reinterpret_cast<std::uint64_t>(&bytes[static_cast<std::size_t>(slot) * kBytes]), kBytes, mr->lkey};
@@ -157,6 +160,81 @@ void make_and_destroy(Side& side, const std::atomic<bool>& is_over) {
   }
 }
 
+// XRC meanwhile: each message goes to an SRQ that was made for it, and that is destroyed as soon as it is there.
+struct XrcLane {
+  explicit XrcLane(Side& the_side) : side(the_side), bytes(2 * kBytes) {
+    ibv_xrcd_init_attr domain{IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, -1, 0};
+    xrcd = ibv_open_xrcd(side.context, &domain);
+    cq = ibv_create_cq(side.context, kDepth, nullptr, nullptr, 0);
+    mr = ibv_reg_mr(side.pd, bytes.data(), bytes.size(), IBV_ACCESS_LOCAL_WRITE);
+    check(xrcd != nullptr && cq != nullptr && mr != nullptr, "no XRC domain, CQ or MR");
+    ibv_qp_init_attr_ex attr{};
+    attr.qp_type = IBV_QPT_XRC_RECV;
+    attr.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+    attr.xrcd = xrcd;
+    target = ibv_create_qp_ex(side.context, &attr);
+    ibv_qp_init_attr plain{};
+    plain.send_cq = cq;
+    plain.cap.max_send_wr = plain.cap.max_send_sge = 1;
+    plain.qp_type = IBV_QPT_XRC_SEND;
+    initiator = ibv_create_qp(side.pd, &plain);
+    check(target != nullptr && initiator != nullptr, "no XRC queue pairs");
+    connect_to(side.context, initiator, target->qp_num);
+    connect_to(side.context, target, initiator->qp_num);
+  }
+  ~XrcLane() {
+    check(ibv_destroy_qp(initiator) == 0 && ibv_destroy_qp(target) == 0 && ibv_dereg_mr(mr) == 0 &&
+              ibv_destroy_cq(cq) == 0 && ibv_close_xrcd(xrcd) == 0,
+          "an XRC lane stays busy");
+  }
+
+  void send_one() {
+    ibv_srq_init_attr_ex attr{};
+    attr.attr = {1, 1, 0};
+    attr.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+    attr.srq_type = IBV_SRQT_XRC;
+    attr.pd = side.pd;
+    attr.xrcd = xrcd;
+    attr.cq = cq;
+    ibv_srq* const srq = ibv_create_srq_ex(side.context, &attr);
+    std::uint32_t number = 0;
+    check(srq != nullptr && ibv_get_srq_num(srq, &number) == 0, "no XRC SRQ");
+    ibv_sge list{reinterpret_cast<std::uint64_t>(bytes.data()), kBytes, mr->lkey};
+    ibv_recv_wr receive{1, nullptr, &list, 1};
+    ibv_recv_wr* bad_receive = nullptr;
+    check(ibv_post_srq_recv(srq, &receive, &bad_receive) == 0, "post_srq_recv");
+    list.addr += kBytes;
+    ibv_send_wr send{};
+    send.sg_list = &list;
+    send.num_sge = 1;
+    send.opcode = IBV_WR_SEND;
+    send.send_flags = IBV_SEND_SIGNALED;
+    send.qp_type.xrc.remote_srqn = number;
+    ibv_send_wr* bad_send = nullptr;
+    check(ibv_post_send(initiator, &send, &bad_send) == 0, "post_send to an XRC SRQ");
+    for (int completed = 0; completed < 2;) {
+      ibv_wc wc;
+      const int found = ibv_poll_cq(cq, 1, &wc);
+      check(found >= 0 && (found == 0 || wc.status == IBV_WC_SUCCESS), "poll_cq of XRC");
+      completed += found;
+    }
+    check(ibv_destroy_srq(srq) == 0, "an XRC SRQ stays busy");
+  }
+
+  Side& side;
+  std::vector<char> bytes;
+  ibv_xrcd* xrcd = nullptr;
+  ibv_cq* cq = nullptr;
+  ibv_mr* mr = nullptr;
+  ibv_qp* target = nullptr;
+  ibv_qp* initiator = nullptr;
+};
+
+void run_xrc(Side& side, const std::atomic<bool>& is_over) {
+  XrcLane lane(side);
+  while (!is_over) lane.send_one();
+}
+
 }  // namespace
 
 int main() {
@@ -175,6 +253,7 @@ int main() {
     }
     std::atomic<bool> is_over{false};
     std::thread churn([&] { make_and_destroy(near, is_over); });
+    std::thread xrc([&] { run_xrc(far, is_over); });
     for (int lane = 0; lane < kLanes; ++lane) {
       threads.emplace_back([&, lane] { send_all(*senders[static_cast<std::size_t>(lane)]); });
       threads.emplace_back([&, lane] { receive_all(*receivers[static_cast<std::size_t>(lane)]); });
@@ -182,6 +261,7 @@ int main() {
     for (std::thread& thread : threads) thread.join();
     is_over = true;
     churn.join();
+    xrc.join();
   }
   std::puts("threads: every message arrived once");
   return 0;
