@@ -259,6 +259,19 @@ TEST_CASE("lost and doubled packets of an XRC message are made good like those o
   CHECK(s.a.poll_send() == std::vector{read_ok(2, kMtu)});
 }
 
+TEST_CASE("a lost last packet goes out again after some silence, as the XRC packet that it was", "[xrc][probe]") {
+  XrcScript s;
+  s.post_recv(5, 64);
+  s.post_recv(6, 4 * kMtu);
+  s.post(SendOpcode::Send, 1, 8);
+  s.carry_all();  // a round trip is known now
+  s.post(SendOpcode::Send, 2, 2 * kMtu);
+  const auto packets = s.take(s.a);
+  s.give(s.b, packets[0]);
+  s.expire(s.a);
+  CHECK(s.take(s.a) == std::vector{packets[1]});
+}
+
 TEST_CASE("each end drops what only the other could take, and packets of plain RC", "[xrc]") {
   XrcScript s;
   s.post_recv(5, 64);

@@ -164,7 +164,7 @@ bool Requester::build_probe(OutDatagram& out) {
   if (next_psn_ == acked_psn_) return false;
   const Outstanding::Position last = outstanding_.find(parts_.send_queue->retired(), next_psn_ - 1);
   const Wqe& wqe = parts_.send_queue->at(last.seq);
-  return !outbound_.build(last.seq, wqe, last.packet, {Service::Rc, Psn::of(next_psn_ - 1), true}, out);
+  return !outbound_.build(last.seq, wqe, last.packet, {service_, Psn::of(next_psn_ - 1), true, wqe.remote_srqn}, out);
 }
 
 bool Requester::build_message_packet(const Wqe& wqe, OutDatagram& out) {
