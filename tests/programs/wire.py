@@ -4,8 +4,9 @@ kernel's Soft-RoCE makes of the same programs.
 
 golden/*.txt are captures of Soft-RoCE as text, one line a packet. What is compared: the connection manager's opening
 messages, and for each queue pair the operations that arrive at it, in order. Acknowledgements are not counted (when
-they are coalesced is each implementation's choice). Who disconnects first is not compared either, and a program that
-ends at once does not see the answer to its DREQ; that there was one is.
+they are coalesced is each implementation's choice), nor is what is sent again (a busy machine answers late and is asked
+once more). Who disconnects first is not compared either, and a program that ends at once does not see the answer to its
+DREQ; that there was one is.
 """
 import pathlib
 import re
@@ -27,7 +28,7 @@ CM_MESSAGES = {0x10: "REQ", 0x11: "MRA", 0x12: "REJ", 0x13: "REP", 0x14: "RTU", 
 GUESSERS = ("rpcordma", "smb_direct", "smc", "nvme-rdma", "lnet", "iser", "fcoib", "infiniband_sdp", "ethertype",
             "infiniband.eoib")
 FIELDS = ("frame.number", "frame.protocols", "_ws.malformed", "udp.dstport", "infiniband.bth.opcode",
-          "infiniband.bth.destqp", "infiniband.mad.attributeid")
+          "infiniband.bth.destqp", "infiniband.bth.psn", "infiniband.mad.attributeid")
 
 
 def read_capture(path):
@@ -58,14 +59,16 @@ def check_is_rocev2(packets, name):
 
 
 def summary_of_capture(packets):
-    events = []
+    events = {}  # each once, in order
     for packet in packets:
         opcode = int(packet["infiniband.bth.opcode"])
         if packet["infiniband.mad.attributeid"]:
-            events.append(("CM", CM_MESSAGES.get(int(packet["infiniband.mad.attributeid"], 0), "?")))
+            event = ("CM", CM_MESSAGES.get(int(packet["infiniband.mad.attributeid"], 0), "?"))
+            events.setdefault(event, event)
         else:
-            events.append((packet["infiniband.bth.destqp"], OPCODES.get(opcode, hex(opcode))))
-    return summary(events)
+            event = (packet["infiniband.bth.destqp"], OPCODES.get(opcode, hex(opcode)))
+            events.setdefault((*event, packet["infiniband.bth.psn"]), event)
+    return summary(list(events.values()))
 
 
 def summary_of_golden(name):
