@@ -128,7 +128,7 @@ Result<void> append(Qp& qp, SendRequest& request, const ibv_send_wr& wr) {
 
 Result<void> append(Qp& qp, const ibv_recv_wr& wr) {
   if (wire::service_of(qp.transport->transport()) == wire::Service::Xrc) {
-    return queue::error(EINVAL,
+    return queue::error(ENOMEM,
                         "an XRC queue pair takes no receives; post to an SRQ of its domain (ibv_post_srq_recv)");
   }
   if (qp.receive_queue == nullptr) {

@@ -28,7 +28,7 @@ Result<void> close_xrcd(ibv_xrcd* verbs) {
   Xrcd& xrcd = xrcd_of(verbs);
   if (auto alive = xrcd.context.check_alive(); !alive) return alive;
   if (const std::uint32_t users = xrcd.users.load(); users != 0) {
-    return queue::error(EBUSY, std::to_string(users) + " objects (SRQ or QP) still belong to this XRC domain");
+    return queue::error(EBUSY, "still in use, SRQs and queue pairs that belong to it: " + std::to_string(users));
   }
   delete &xrcd;
   return {};

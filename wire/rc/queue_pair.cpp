@@ -23,7 +23,7 @@ std::uint32_t RcQueuePair::next_receive_psn() const {
 queue::Result<void> RcQueuePair::check_opcode(const queue::Wqe& request) const {
   using enum queue::SendOpcode;
   if (!has_requester()) {
-    return queue::error(EINVAL, "an XRC target (IBV_QPT_XRC_RECV) only receives; post on one of type IBV_QPT_XRC_SEND");
+    return queue::error(ENOMEM, "an XRC target (IBV_QPT_XRC_RECV) only receives; post on one of type IBV_QPT_XRC_SEND");
   }
   switch (request.opcode) {
     case Read:

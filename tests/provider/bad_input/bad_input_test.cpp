@@ -29,11 +29,9 @@ struct Section {
 };
 
 std::vector<Section> all_sections() {
-  return {{"Objects", kMistakesWithObjects},
-          {"States and attributes", kMistakesWithStates},
-          {"Posting", kMistakesInPosting},
-          {"Memory", kMistakesWithMemory},
-          {"Messages", kMistakesInMessages}};
+  return {{"Objects", kMistakesWithObjects}, {"States and attributes", kMistakesWithStates},
+          {"Posting", kMistakesInPosting},   {"Memory", kMistakesWithMemory},
+          {"Messages", kMistakesInMessages}, {"XRC", kMistakesWithXrc}};
 }
 
 // What is taken down with the bench is part of it: a queue pair says at its end what nobody has heard yet.

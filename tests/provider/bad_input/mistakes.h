@@ -21,5 +21,6 @@ extern const std::vector<Mistake> kMistakesWithStates;
 extern const std::vector<Mistake> kMistakesInPosting;
 extern const std::vector<Mistake> kMistakesWithMemory;
 extern const std::vector<Mistake> kMistakesInMessages;
+extern const std::vector<Mistake> kMistakesWithXrc;
 
 }  // namespace nicless::test
