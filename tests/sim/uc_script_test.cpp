@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Goal: the exact packets of an unreliable connection, and what becomes of a message when one of them is lost, copied
 // or late. Method: an ExactPair; the test carries every packet by hand.
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "tests/sim/script.h"
@@ -85,6 +88,63 @@ TEST_CASE("a peer that begins anew with a number of its own is heard", "[uc][scr
   s.post_recv(7, 100);
   s.give(s.b, s.uc(Op::SendOnly, kPsnA - 5000, s.sent(0, 10)));
   CHECK(s.b.poll_recv() == Wcs{received(7, 10)});
+}
+
+TEST_CASE("windows are bound and invalidated in the order posted, and a peer writes through them", "[uc][script][mw]") {
+  UcScript s;
+  Buffer region = s.a.make_buffer(4096, queue::kAccessLocalWrite | queue::kAccessMwBind);
+  const queue::RKey rkey = s.a.regions().add_window(queue::PdId{1}, queue::WindowType::Type2).value();
+  queue::Wqe bind;
+  bind.wr_id = 2;
+  bind.opcode = SendOpcode::BindMw;
+  queue::Binding{rkey, region.lkey(), region.address(), 4096, queue::kAccessRemoteWrite}.put_into(bind);
+  s.post(SendOpcode::Send, 1, 2000);
+  REQUIRE(s.a.post_send(s.now, bind));
+  s.post(SendOpcode::Send, 3, 10);
+  CHECK(s.take(s.a).size() == 3);
+  CHECK(s.a.poll_send() == Wcs{sent_ok(1), sent_ok(2, WcOpcode::BindMw), sent_ok(3)});
+
+  queue::Wqe write = s.request(SendOpcode::Write, 4, 0);
+  const queue::Sge list = s.target.sge(0, 100);
+  write.sges = {&list, 1};
+  write.remote_addr = region.address();
+  write.rkey = rkey;
+  std::ranges::fill(s.target.bytes(), std::byte{7});
+  REQUIRE(s.b.post_send(s.now, write));
+  s.give_all(s.a, s.take(s.b));
+  CHECK(region.bytes()[99] == std::byte{7});
+
+  queue::Wqe invalidate;
+  invalidate.opcode = SendOpcode::LocalInv;
+  invalidate.imm_or_key = rkey.value();
+  for (invalidate.wr_id = 5; invalidate.wr_id < 7; ++invalidate.wr_id) {
+    REQUIRE(s.a.post_send(s.now, invalidate));
+    CHECK(s.take(s.a).empty());
+  }
+  CHECK(s.a.poll_send() == Wcs{sent_ok(5, WcOpcode::LocalInv), failed(6, WcStatus::MwBindErr)});
+  CHECK(s.a.qp().state() == QpState::Sqe);
+}
+
+TEST_CASE("a write to memory that the program has unmapped ends an unreliable connection", "[uc][script][lost]") {
+  UcScript s;
+  constexpr std::size_t kPage = 4096;
+  void* const page = ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(page != MAP_FAILED);
+  const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(page));
+  const std::uint32_t access = queue::kAccessLocalWrite | queue::kAccessRemoteWrite;
+  const auto keys = s.b.regions().add(queue::PdId{1}, static_cast<std::byte*>(page), address, kPage, access);
+  REQUIRE(keys);
+  ::munmap(page, kPage);
+  queue::Wqe write = s.request(SendOpcode::Write, 1, 100);
+  write.remote_addr = address;
+  write.rkey = keys->rkey;
+  REQUIRE(s.a.post_send(s.now, write));
+  s.give_all(s.b, s.take(s.a));
+  CHECK(s.take(s.b).empty());
+  CHECK(s.b.qp().state() == QpState::Err);
+  const auto event = s.b.async_events().take();
+  REQUIRE(event);
+  CHECK(event->type == queue::AsyncType::QpFatal);
 }
 
 TEST_CASE("without a receive a message is dropped and counted", "[uc][script]") {
