@@ -150,7 +150,7 @@ void copy_last_word_last(std::byte* to, std::span<const std::byte> bytes) {
 }
 
 // Not a race or a freed block to the sanitizers: the program may do with its memory what it likes.
-[[gnu::no_sanitize("address", "thread")]] void touch(const volatile std::byte* start, std::size_t size) {
+__attribute__((no_sanitize("address", "thread"))) void touch(const volatile std::byte* start, std::size_t size) {
   constexpr std::size_t kSmallestPage = 4096;
   for (std::size_t i = 0; i < size; i += kSmallestPage) static_cast<void>(start[i]);
   static_cast<void>(start[size - 1]);
