@@ -21,12 +21,23 @@ queue::WcOpcode completion_opcode(const Request& request) {
     case SendOpcode::Write:
     case SendOpcode::WriteImm:
       return queue::WcOpcode::RdmaWrite;
+    case SendOpcode::BindMw:
+      return queue::WcOpcode::BindMw;
+    case SendOpcode::LocalInv:
+      return queue::WcOpcode::LocalInv;
     default:
       return queue::WcOpcode::Send;
   }
 }
 
-Wc expected_receive(std::uint64_t wr_id, const Request& request) {
+Wc expected_receive(std::uint64_t wr_id, const Request& request, std::uint32_t key) {
+  if (request.opcode == SendOpcode::SendInv) {
+    return {.wr_id = wr_id,
+            .opcode = queue::WcOpcode::Recv,
+            .byte_len = static_cast<std::uint32_t>(request.message.size()),
+            .flags = queue::kWcWithInv,
+            .imm = key};
+  }
   return {.wr_id = wr_id,
           .status = WcStatus::Success,
           .opcode = request.is_write() ? queue::WcOpcode::RecvRdmaWithImm : queue::WcOpcode::Recv,
@@ -42,6 +53,11 @@ Flow::Flow(const Ends& ends, std::vector<Request> requests, Permitted permitted)
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     if (requests_[i].takes_receive()) takers_.push_back(i);
   }
+}
+
+void Flow::on_posted(std::uint32_t key) {
+  keys_.push_back(key);
+  ++posted_;
 }
 
 void Flow::on_send_completion(const Wc& wc) {
@@ -118,8 +134,9 @@ void Flow::on_recv_completion(const Wc& wc) {
   if (received_ >= takers_.size() || takers_[received_] >= posted_) {
     fail("a receive of nothing that was sent: " + to_string(wc));
   }
-  const Request& request = requests_[takers_[received_++]];
-  const Wc expected = expected_receive(wc.wr_id, request);
+  const std::size_t index = takers_[received_++];
+  const Request& request = requests_[index];
+  const Wc expected = expected_receive(wc.wr_id, request, keys_[index]);
   if (wc != expected) fail("received " + to_string(wc) + ", expected " + to_string(expected));
   if (request.is_write()) return;
   Tracked& landing = ends_.receives.landing();

@@ -39,7 +39,8 @@ class Flow {
   // The requests that take a receive, by index: the k-th message that arrives is the k-th of them.
   const std::vector<std::size_t>& takers() const { return takers_; }
 
-  void on_posted() { ++posted_; }
+  // key: that the request invalidates, if it does that.
+  void on_posted(std::uint32_t key = 0);
   std::size_t posted() const { return posted_; }
   std::size_t completed() const { return completed_; }
   std::size_t received() const { return received_; }
@@ -68,6 +69,7 @@ class Flow {
   const std::vector<Request> requests_;
   const Permitted permitted_;
   std::vector<std::size_t> takers_;
+  std::vector<std::uint32_t> keys_;  // of each request posted
   std::size_t posted_ = 0;
   std::size_t settled_ = 0;    // requests known to have succeeded
   std::size_t completed_ = 0;  // requests that have or will never have a completion of their own

@@ -67,25 +67,45 @@ ResponderPlayer::ResponderPlayer(const GoldenFlow& flow)
 }
 
 void ResponderPlayer::make_regions() {
-  for (const auto& event : flow_.events) {
-    const wire::Headers& headers = event.packet.headers;
-    if (event.is_response || was_refused(headers.bth.psn.value())) continue;
-    if (info_of(event.packet).has_reth) widen(headers.reth.rkey, headers.reth.address, headers.reth.length);
-    if (info_of(event.packet).has_atomic) widen(headers.atomic.rkey, headers.atomic.address, kWordBytes);
-  }
-  constexpr std::uint32_t kAll =
-      queue::kAccessLocalWrite | queue::kAccessRemoteWrite | queue::kAccessRemoteRead | queue::kAccessRemoteAtomic;
+  name_regions();
   for (auto& [rkey, region] : regions_) {
     region.start &= ~(kWordBytes - 1);
     region.words.assign((region.end - region.start) / kWordBytes + 2, 0);
-    auto* const host = reinterpret_cast<std::byte*>(region.words.data());
-    region.ours = pair_.b.regions().add(queue::PdId{1}, host, region.start, region.end - region.start, kAll)->rkey;
+    region.ours = register_region(region);
   }
   for (auto event = flow_.events.rbegin(); event != flow_.events.rend(); ++event) {
     const wire::Headers& headers = event->packet.headers;
     if (event->is_response || !info_of(event->packet).has_atomic) continue;
     preset(headers.atomic.address, headers.atomic.rkey, headers.bth.psn.value());
   }
+}
+
+void ResponderPlayer::name_regions() {
+  for (const auto& event : flow_.events) {
+    const wire::Headers& headers = event.packet.headers;
+    if (event.is_response || was_refused(headers.bth.psn.value())) continue;
+    if (info_of(event.packet).has_reth) widen(headers.reth.rkey, headers.reth.address, headers.reth.length);
+    if (info_of(event.packet).has_atomic) widen(headers.atomic.rkey, headers.atomic.address, kWordBytes);
+  }
+  for (const auto& event : flow_.events) {
+    const auto found = regions_.find(event.packet.headers.ieth.rkey);
+    if (info_of(event.packet).has_ieth && found != regions_.end()) found->second.is_window = true;
+  }
+}
+
+queue::RKey ResponderPlayer::register_region(Region& region) {
+  constexpr std::uint32_t kRemote = queue::kAccessRemoteWrite | queue::kAccessRemoteRead | queue::kAccessRemoteAtomic;
+  constexpr std::uint32_t kLocal = queue::kAccessLocalWrite | queue::kAccessMwBind;
+  constexpr queue::PdId kPd{1};
+  queue::MrTable& table = pair_.b.regions();
+  auto* const host = reinterpret_cast<std::byte*>(region.words.data());
+  const std::uint64_t length = region.end - region.start;
+  const auto keys = table.add(kPd, host, region.start, length, kRemote | kLocal);
+  if (!region.is_window) return keys->rkey;
+  const queue::RKey rkey = *table.add_window(kPd, queue::WindowType::Type2);
+  const auto bound = table.bind({kPd, pair_.b.qpn()}, {rkey, keys->lkey, region.start, length, kRemote});
+  if (!bound) throw Failure(bound.error().why);
+  return rkey;
 }
 
 void ResponderPlayer::widen(queue::RKey rkey, std::uint64_t address, std::uint64_t length) {
@@ -123,7 +143,8 @@ bool ResponderPlayer::is_rnr_next(std::size_t event) const {
 
 Packet ResponderPlayer::to_ours(Packet packet) const {
   packet.headers.bth.dest_qp = pair_.b.qpn();
-  for (queue::RKey* rkey : {&packet.headers.reth.rkey, &packet.headers.atomic.rkey}) {
+  wire::Headers& headers = packet.headers;
+  for (queue::RKey* rkey : {&headers.reth.rkey, &headers.atomic.rkey, &headers.ieth.rkey}) {
     const auto found = regions_.find(*rkey);
     *rkey = found == regions_.end() ? queue::RKey(0) : found->second.ours;
   }

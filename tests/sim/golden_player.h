@@ -25,9 +25,12 @@ class ResponderPlayer {
     std::uint64_t start = 0;
     std::uint64_t end = 0;
     queue::RKey ours{};
+    bool is_window = false;            // a request invalidates its key: a type 2 window over it
     std::vector<std::uint64_t> words;  // the memory
   };
   void make_regions();
+  void name_regions();
+  queue::RKey register_region(Region& region);
   void widen(queue::RKey rkey, std::uint64_t address, std::uint64_t length);
   void preset(std::uint64_t address, queue::RKey rkey, std::uint32_t psn);
   bool was_refused(std::uint32_t psn) const;

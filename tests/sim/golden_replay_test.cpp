@@ -51,8 +51,9 @@ const std::vector<std::string> kFaultless{"ibv_rc_pingpong",
                                           "rxt-acktimeout",
                                           "rnr-late-recv",
                                           "rnr-late-recv-timer12"};
-const std::vector<std::string> kFailing{"retry-exceeded",  "rnr-exceeded",   "nak-badkey-64", "nak-badkey-3000",
-                                        "nak-badrange-64", "nak-badread-64", "nak-big"};
+const std::vector<std::string> kFailing{"retry-exceeded",  "rnr-exceeded",    "nak-badkey-64",
+                                        "nak-badkey-3000", "nak-badrange-64", "nak-badread-64",
+                                        "nak-big",         "nak-sendinv-64",  "rxt-mw-sendinv"};
 const std::vector<std::string> kFaulty{"loss-client-tx", "loss-server-tx", "duplicate-client-tx", "reorder-client-tx"};
 
 // A difference that is meant: the lines it explains contain all of `words`. name: its row in docs/WIRE.md.
@@ -67,6 +68,8 @@ const std::vector<Explained> kOfResponses{
     {"nak-big", "too long", {"+ RC_ACK", "syndrome=61"}},
     {"loss-server-tx", "lost before the capture", {"+ "}},
     {"loss-server-tx", "resumed read", {"- RC_READ_RESP_MIDDLE psn=9beba8"}},
+    {"nak-sendinv-64", "invalidating a region", {"- RC_ACK psn=65cace syndrome=1f msn=1"}},
+    {"nak-sendinv-64", "invalidating a region", {"+ RC_ACK psn=65cace syndrome=62 msn=1"}},
     {"retry-exceeded", "lost before the capture", {"+ RC_ACK psn=7212c3"}},
     {"reorder-client-tx", "another NAK", {"+ RC_ACK", "syndrome=60"}},
 };

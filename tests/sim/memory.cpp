@@ -65,7 +65,7 @@ std::optional<std::size_t> Tracked::first_difference() {
 Arena::Arena(Side& side, std::size_t shared_bytes, std::size_t landing_bytes)
     : source(side, shared_bytes, 0),
       readable(side, shared_bytes, queue::kAccessRemoteRead),
-      exposed(side, shared_bytes, queue::kAccessLocalWrite | queue::kAccessRemoteWrite),
+      exposed(side, shared_bytes, queue::kAccessLocalWrite | queue::kAccessRemoteWrite | queue::kAccessMwBind),
       counters(side, kCounters * sizeof(std::uint64_t), queue::kAccessLocalWrite | queue::kAccessRemoteAtomic),
       landing(side, landing_bytes, queue::kAccessLocalWrite) {}
 

@@ -27,23 +27,55 @@ Planner::Planner(const TrafficConfig& config, queue::Rng& rng, Arena& own, Arena
   for (std::size_t i = 0; i < kCounters; ++i) counters_.push_back(word_at(bytes.subspan(i * kWordBytes)));
 }
 
-std::vector<Request> Planner::plan(Mistake mistake) {
+std::vector<Request> Planner::plan(Mistake mistake, bool is_binder) {
   std::vector<Request> requests;
-  for (std::size_t i = 0; i < config_.requests_each_way; ++i) requests.push_back(next());
+  for (std::size_t i = 0; i < config_.requests_each_way; ++i) {
+    const auto special = window_request(i, is_binder);
+    requests.push_back(special ? *special : next());
+  }
   if (mistake != Mistake::None) spoil(requests[requests.size() * 2 / 3], mistake);
   return requests;
+}
+
+// A window is bound, written through, and invalidated by the peer's send; then bound anew under another key, written
+// through, and invalidated at home. Each step waits until the one before it, of the other side, has completed.
+std::optional<Request> Planner::window_request(std::size_t index, bool is_binder) {
+  if (!config_.has_windows) return std::nullopt;
+  const std::size_t count = config_.requests_each_way;
+  const std::size_t bind[] = {count / 8, count / 2};
+  const std::size_t use[] = {count / 4, count * 5 / 8};
+  const std::size_t send_inv = count * 3 / 8;
+  const std::size_t local_inv = count * 7 / 8;
+  Request request;
+  if (is_binder && (index == bind[0] || index == bind[1])) {
+    request.opcode = SendOpcode::BindMw;
+    request.gate = index == bind[0] ? 0 : send_inv + 1;
+  } else if (is_binder && index == local_inv) {
+    request.opcode = SendOpcode::LocalInv;
+    request.gate = use[1] + 1;
+  } else if (!is_binder && (index == use[0] || index == use[1])) {
+    request.opcode = rng_.chance(0.5) ? SendOpcode::Write : SendOpcode::WriteImm;
+    request.uses_window = true;
+    request.gate = bind[index == use[0] ? 0 : 1] + 1;
+  } else if (!is_binder && index == send_inv) {
+    request.opcode = SendOpcode::SendInv;
+    request.gate = bind[0] + 1;
+  } else {
+    return std::nullopt;
+  }
+  draw_flags(request);
+  request.signaled = true;
+  since_signaled_ = 0;
+  if (!request.is_local()) {
+    plan_message(request, random_length(rng_, config_.connection.path_mtu, config_.packets_max));
+  }
+  return request;
 }
 
 Request Planner::next() {
   Request request;
   request.opcode = kOpcodes[rng_.below(kOpcodes.size())];
-  request.solicited = rng_.chance(0.3);
-  request.fence = rng_.chance(0.1);
-  request.imm = rng_.next_u32();
-  // Room comes back only with a signalled request: there is one in each half of the queue at least.
-  request.signaled = config_.side.signal_all || rng_.chance(0.6) || since_signaled_ + 2 > config_.side.send_depth / 2;
-  since_signaled_ = request.signaled ? 0 : since_signaled_ + 1;
-
+  draw_flags(request);
   const std::size_t length = random_length(rng_, config_.connection.path_mtu, config_.packets_max);
   if (request.is_read()) {
     plan_read(request, length);
@@ -53,6 +85,15 @@ Request Planner::next() {
     plan_message(request, length);
   }
   return request;
+}
+
+void Planner::draw_flags(Request& request) {
+  request.solicited = rng_.chance(0.3);
+  request.fence = rng_.chance(0.1);
+  request.imm = rng_.next_u32();
+  // Room comes back only with a signalled request: there is one in each half of the queue at least.
+  request.signaled = config_.side.signal_all || rng_.chance(0.6) || since_signaled_ + 2 > config_.side.send_depth / 2;
+  since_signaled_ = request.signaled ? 0 : since_signaled_ + 1;
 }
 
 // One for each request that can be outstanding; they come back in order.

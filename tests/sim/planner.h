@@ -18,11 +18,13 @@ class Planner {
  public:
   // own: has its content; peer: likewise.
   Planner(const TrafficConfig& config, queue::Rng& rng, Arena& own, Arena& peer);
-  // mistake: which one request makes, two thirds of the way.
-  std::vector<Request> plan(Mistake mistake);
+  // mistake: which one request makes, two thirds of the way. is_binder: which part it has in the use of a window.
+  std::vector<Request> plan(Mistake mistake, bool is_binder);
 
  private:
   Request next();
+  void draw_flags(Request& request);
+  std::optional<Request> window_request(std::size_t index, bool is_binder);
   void plan_read(Request& request, std::size_t length);
   void plan_atomic(Request& request);
   void plan_message(Request& request, std::size_t length);

@@ -38,6 +38,7 @@ struct Traffic::End {
   End* peer = nullptr;
   std::optional<Flow> flow;                  // of this end's requests
   bool is_draining = false;                  // in SQD
+  queue::RKey window{};                      // a type 2 window of this end's
   std::optional<std::uint32_t> drained_psn;  // SQ_DRAINED has come: no request may go out
 };
 
@@ -77,6 +78,7 @@ void Traffic::connect(Connection& connection) {
     connection.ends[who] = std::make_unique<End>(world_, who, side, config_.side.send_depth * slot_bytes_);
     End& end = *connection.ends[who];
     for (Tracked* memory : {&end.arena.source, &end.arena.readable, &end.arena.counters}) memory->fill(rng_);
+    end.window = *host.regions.add_window(queue::PdId{1}, queue::WindowType::Type2);
     if (!host.common) {
       host.common.emplace(end.side.make_buffer(sizeof(std::uint64_t)));
       std::fill(host.common->bytes().begin(), host.common->bytes().end(), std::byte{0});
@@ -110,8 +112,8 @@ void Traffic::plan(std::size_t index) {
     End& peer = *end.peer;
     Planner planner(config_, rng_, end.arena, peer.arena);
     const Mistake mistake = is_to_break && who == 0 ? config_.mistake : Mistake::None;
-    end.flow.emplace(Flow::Ends{world_, end.side, end.arena, peer.side, peer.arena, *peer.pool}, planner.plan(mistake),
-                     permitted);
+    end.flow.emplace(Flow::Ends{world_, end.side, end.arena, peer.side, peer.arena, *peer.pool},
+                     planner.plan(mistake, who == 0), permitted);
   }
 }
 
@@ -179,7 +181,7 @@ bool Traffic::is_everything_posted() const {
 
 void Traffic::post_send(std::size_t who, End& end) {
   const std::size_t index = end.flow->posted();
-  if (index == end.flow->requests().size()) return;
+  if (index == end.flow->requests().size() || !may_post(end, end.flow->requests()[index])) return;
   const bool is_first = &end == connections_[0]->ends[0].get();
   if (is_first && config_.ending == Ending::Killed && index == end.flow->requests().size() * 2 / 3) {
     static_cast<void>(end.side.to_state(world_.now(), QpState::Err));
@@ -200,6 +202,10 @@ void Traffic::post_send(std::size_t who, End& end) {
   const Buffer& target = request.is_common ? *hosts_[1 - who]->common : remote->buffer();
   wqe.remote_addr = target.address(request.remote_offset);
   wqe.rkey = target.rkey();
+  if (request.uses_window) wqe.rkey = end.peer->window;
+  if (request.opcode == queue::SendOpcode::SendInv) wqe.imm_or_key = end.peer->window.value();
+  if (request.opcode == queue::SendOpcode::LocalInv) wqe.imm_or_key = end.window.value();
+  if (request.opcode == queue::SendOpcode::BindMw) bind_anew(end).put_into(wqe);
   if (request.mistake == Mistake::BadRkey) wqe.rkey = queue::RKey(wqe.rkey.value() ^ 0x10);
   Tracked& local = request.brings_data() || request.is_forward ? end.arena.landing : end.arena.source;
   std::vector<queue::Sge> sges = local.sges(request.pieces);
@@ -214,8 +220,21 @@ void Traffic::post_send(std::size_t who, End& end) {
     wqe.sges = sges;
   }
   if (!end.side.post_send(world_.now(), wqe)) return;
-  end.flow->on_posted();
+  if (request.opcode == queue::SendOpcode::BindMw) end.window = wqe.rkey;
+  end.flow->on_posted(wqe.imm_or_key);
   world_.flush(who);
+}
+
+// A request that follows from one of the peer's waits for it, as programs do; in a broken connection nothing follows.
+bool Traffic::may_post(const End& end, const Request& request) const {
+  return end.peer->flow->completed() >= request.gate || end.flow->has_failed() || end.peer->flow->has_failed();
+}
+
+// The whole of `exposed`, under the next key of the window's.
+queue::Binding Traffic::bind_anew(End& end) const {
+  const std::uint32_t key = (end.window.value() & ~0xffu) | ((end.window.value() + 1) & 0xff);
+  const Buffer& exposed = end.arena.exposed.buffer();
+  return {queue::RKey(key), exposed.lkey(), exposed.address(), kSharedBytes, queue::kAccessRemoteWrite};
 }
 
 // The receive for the next message of the peer that takes one: as long as it, or longer, or, where that is the mistake,
@@ -317,6 +336,10 @@ std::string Traffic::reasons() {
   std::string text;
   for (const auto& connection : connections_) {
     for (const auto& end : connection->ends) {
+      text += "qp " + std::to_string(end->side.qpn().value()) + " in " + to_string(end->side.qp().state()) + ": " +
+              std::to_string(end->flow->posted()) + " of " + std::to_string(end->flow->requests().size()) +
+              " posted, " + std::to_string(end->flow->completed()) + " completed, " +
+              std::to_string(end->pool->outstanding()) + " receives outstanding\n";
       for (const std::string& reason : end->side.qp().take_reasons()) text += reason + "\n";
     }
   }

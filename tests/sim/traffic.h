@@ -40,6 +40,8 @@ class Traffic {
   bool is_everything_posted() const;
   std::size_t receives_due(const End& end) const;
   void post_send(std::size_t who, End& end);
+  bool may_post(const End& end, const Request& request) const;
+  queue::Binding bind_anew(End& end) const;
   void post_recv(End& end);
   void poll(End& end);
   void drain(std::size_t who, End& end);

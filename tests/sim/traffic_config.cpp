@@ -74,6 +74,7 @@ TrafficConfig TrafficConfig::of(std::uint64_t seed) {
   config.requests_each_way = 20 + rng.below(config.connections > 1 ? 30 : 80);
   config.late_receives = rng.chance(0.5) ? 0.8 : 0.0;
   config.drains = rng.chance(0.3) ? 0.1 : 0.0;
+  config.has_windows = rng.chance(0.4);
   if (connection.path_mtu <= 1024 && rng.chance(0.25)) config.packets_max = 64;  // longer than the window
   if (rng.chance(0.7)) return config;
   config.ending = rng.chance(0.2) ? Ending::Killed : Ending::ByMistake;
@@ -91,13 +92,14 @@ std::string to_string(const TrafficConfig& config) {
   char text[512];
   std::snprintf(
       text, sizeof text,
-      "%zu connections%s, mtu %u, messages to %zu packets, timeout %u, rnr timer %u, rd_atomic %u, loss %.3f "
+      "%zu connections%s%s, mtu %u, messages to %zu packets, timeout %u, rnr timer %u, rd_atomic %u, loss %.3f "
       "duplicate %.3f reorder %.3f corrupt %.3f queue %zu, send depth %u recv depth %u, ending %d mistake %d, "
       "late %.1f drains %.1f",
-      config.connections, config.is_receive_shared ? " with SRQ" : "", connection.path_mtu, config.packets_max,
-      connection.timeout, connection.min_rnr_timer, connection.max_rd_atomic, faults.loss, faults.duplicate,
-      faults.reorder, faults.corrupt, faults.queue_bytes, config.side.send_depth, config.side.recv_depth,
-      static_cast<int>(config.ending), static_cast<int>(config.mistake), config.late_receives, config.drains);
+      config.connections, config.is_receive_shared ? " with SRQ" : "", config.has_windows ? " with windows" : "",
+      connection.path_mtu, config.packets_max, connection.timeout, connection.min_rnr_timer, connection.max_rd_atomic,
+      faults.loss, faults.duplicate, faults.reorder, faults.corrupt, faults.queue_bytes, config.side.send_depth,
+      config.side.recv_depth, static_cast<int>(config.ending), static_cast<int>(config.mistake), config.late_receives,
+      config.drains);
   return text;
 }
 

@@ -25,6 +25,7 @@ struct TrafficConfig {
   ConnectionConfig connection;  // of all of them, but for the PSNs
   std::size_t connections = 1;
   bool is_receive_shared = false;  // one SRQ a host
+  bool has_windows = false;        // the first end binds a memory window, the other writes through it
   std::size_t requests_each_way = 60;
   std::size_t packets_max = 6;  // path MTUs in the longest message
   double late_receives = 0;     // how often a program does something else than post the receive that is due
