@@ -50,10 +50,16 @@ class Input {
   std::size_t left_;
 };
 
+constexpr std::uint32_t kRemote = queue::kAccessRemoteWrite | queue::kAccessRemoteRead | queue::kAccessRemoteAtomic;
+constexpr std::uint32_t kOpen = kRemote | queue::kAccessLocalWrite | queue::kAccessMwBind;
+
 // One end and what its program has seen so far. wr_ids count up; a completion must never go back.
 struct End {
   explicit End(Side& a_side)
-      : side(a_side), open(side.make_buffer(kMemoryBytes)), closed(side.make_buffer(kMemoryBytes, 0)) {}
+      : side(a_side),
+        open(side.make_buffer(kMemoryBytes, kOpen)),
+        closed(side.make_buffer(kMemoryBytes, 0)),
+        window(*side.regions().add_window(queue::PdId{1}, queue::WindowType::Type2)) {}
 
   void check_completions() {
     for (const Wc& wc : side.poll_send()) {
@@ -75,6 +81,7 @@ struct End {
   Side& side;
   sim::Buffer open;
   sim::Buffer closed;  // nobody has the right to write it
+  queue::RKey window;  // over part of `open`, or not bound
   std::uint64_t sends = 0, send_seen = 0;
   std::uint64_t recvs = 0, recv_seen = 0;
   std::vector<Packet> kept;  // sent by this end, oldest first
@@ -150,15 +157,14 @@ class Fuzz {
 
   void post_send(End& end, End& peer) {
     const std::uint8_t bits = input_.u8();
-    constexpr std::array kOpcodes{queue::SendOpcode::Send,     queue::SendOpcode::SendImm,
-                                  queue::SendOpcode::Write,    queue::SendOpcode::WriteImm,
-                                  queue::SendOpcode::Read,     queue::SendOpcode::CompareSwap,
-                                  queue::SendOpcode::FetchAdd, queue::SendOpcode::Read};
+    using enum queue::SendOpcode;
+    constexpr std::array kOpcodes{Send,        SendImm,  Write,   WriteImm, Read,
+                                  CompareSwap, FetchAdd, SendInv, LocalInv, BindMw};
     std::vector<queue::Sge> sges(input_.u8() % 5);
     for (queue::Sge& sge : sges) sge = any_sge(end);
     queue::Wqe wqe;
     wqe.wr_id = end.sends;
-    wqe.opcode = kOpcodes[bits & 7];
+    wqe.opcode = kOpcodes[input_.u8() % kOpcodes.size()];
     wqe.signaled = !(bits & 8);
     wqe.fence = bits & 16;
     wqe.sges = sges;
@@ -166,7 +172,16 @@ class Fuzz {
     wqe.swap = wqe.compare_add + 1;
     wqe.remote_addr = peer.open.address((bits & 0x60) * 8u);
     wqe.rkey = bits & 0x80 ? peer.closed.rkey() : peer.open.rkey();
-    if (end.side.post_send(pair_.now, wqe)) ++end.sends;
+    if (bits & 7) wqe.imm_or_key = wqe.opcode == queue::SendOpcode::LocalInv ? end.window.value() : peer.window.value();
+    if ((bits & 7) == 7) wqe.rkey = peer.window;
+    if (wqe.opcode == queue::SendOpcode::BindMw) {
+      wqe.sges = {};
+      const queue::RKey next((end.window.value() & ~0xffu) | ((end.window.value() + (bits & 3)) & 0xff));
+      queue::Binding{next, end.open.lkey(), end.open.address(bits), bits * 16u, kRemote}.put_into(wqe);
+    }
+    if (!end.side.post_send(pair_.now, wqe)) return;
+    ++end.sends;
+    if (wqe.opcode == queue::SendOpcode::BindMw) end.window = wqe.rkey;
   }
 
   void post_recv(End& end) {
