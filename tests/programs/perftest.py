@@ -81,7 +81,9 @@ def check_rows(role, text, wanted):
     if got != wanted:
         raise Failure(f"{role} printed rows of {got}, not of {wanted}")
     for size, count, figures in rows:
-        if count < 1 or not all(math.isfinite(figure) and figure >= 0 for figure in figures) or not any(figures):
+        # Of seven, the fifth is the standard deviation, in which perftest overflows where figures are large.
+        judged = figures[:4] + figures[5:] if len(figures) == 7 else figures
+        if count < 1 or not all(math.isfinite(figure) and figure >= 0 for figure in judged) or not any(judged):
             raise Failure(f"{role} printed figures that cannot be: {size} {count} {figures}")
 
 
