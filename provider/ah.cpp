@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
 
 #include "provider/objects.h"
@@ -29,37 +29,47 @@ struct Ah {
   const wire::Path path;
 };
 
-struct Ends {
+// What the 40 bytes before a datagram say of its IP header.
+struct IpHeader {
   wire::Gid source;
   wire::Gid destination;
+  wire::IpOptions options;
+  std::uint32_t flow_label = 0;
 };
 
-// What stands in the 40 bytes before a datagram is an IPv6 header, or 20 bytes of nothing and an IPv4 header: the first
-// four bits say which. IBTA A17.4.3.
-Ends ends_of(const ibv_grh& grh) {
-  constexpr std::uint32_t kIpv6 = 6;
-  Ends ends;
-  if (ntohl(grh.version_tclass_flow) >> 28 == kIpv6) {
-    std::memcpy(ends.source.bytes.data(), grh.sgid.raw, sizeof grh.sgid.raw);
-    std::memcpy(ends.destination.bytes.data(), grh.dgid.raw, sizeof grh.dgid.raw);
-    return ends;
-  }
-  constexpr std::size_t kSourceInGrh = 20 + 12;  // the IPv4 header and its source address
-  in_addr source;
-  in_addr destination;
-  const auto* bytes = reinterpret_cast<const std::byte*>(&grh);
-  std::memcpy(&source, bytes + kSourceInGrh, sizeof source);
-  std::memcpy(&destination, bytes + kSourceInGrh + sizeof source, sizeof destination);
-  return {wire::gid_of(source), wire::gid_of(destination)};
+constexpr std::uint32_t kIpv4 = 4;
+constexpr std::uint32_t kIpv6 = 6;
+
+IpHeader read_ipv6(const ibv_grh& grh) {
+  const std::uint32_t first = ntohl(grh.version_tclass_flow);
+  IpHeader header;
+  std::memcpy(header.source.bytes.data(), grh.sgid.raw, sizeof grh.sgid.raw);
+  std::memcpy(header.destination.bytes.data(), grh.dgid.raw, sizeof grh.dgid.raw);
+  header.options = {static_cast<std::uint8_t>(first >> 20 & 0xff), grh.hop_limit};
+  header.flow_label = first & 0xfffff;
+  return header;
 }
 
-// Where the datagram was sent to; for one to a multicast group, an address of the same IP version.
-std::optional<unsigned> find_own_index(const Device& device, const Ends& ends) {
-  if (!wire::is_multicast(ends.destination)) return find_gid_index(device, ends.destination);
-  for (const GidEntry& entry : device.gids) {
-    if (entry.gid.is_ipv4() == ends.source.is_ipv4()) return find_gid_index(device, entry.gid);
+IpHeader read_ipv4(std::span<const std::uint8_t, 20> bytes) {
+  in_addr source;
+  in_addr destination;
+  std::memcpy(&source, &bytes[12], sizeof source);
+  std::memcpy(&destination, &bytes[16], sizeof destination);
+  return {wire::gid_of(source), wire::gid_of(destination), {bytes[1], bytes[8]}, 0};
+}
+
+// An IPv6 header, or 20 bytes of nothing and an IPv4 header: the first four bits say which. IBTA A17.4.3.
+Result<IpHeader> read_header(const ibv_grh& grh) {
+  const std::span bytes(reinterpret_cast<const std::uint8_t*>(&grh), sizeof grh);
+  const std::span<const std::uint8_t, 20> ipv4 = bytes.last<20>();
+  if (bytes[0] >> 4 == kIpv6) {
+    if (grh.next_hdr == IPPROTO_UDP) return read_ipv6(grh);
+  } else if (ipv4[0] >> 4 == kIpv4) {
+    return read_ipv4(ipv4);
   }
-  return std::nullopt;
+  return queue::error(EPROTONOSUPPORT,
+                      "grh is not the 40 bytes that stand before a received datagram: it holds neither "
+                      "an IPv4 header nor one of IPv6 with UDP behind it");
 }
 
 }  // namespace
@@ -93,23 +103,30 @@ Result<void> destroy_ah(ibv_ah* verbs) {
 
 Result<void> init_ah_from_wc(ibv_context* context, std::uint8_t port_num, const ibv_wc* wc, const ibv_grh* grh,
                              ibv_ah_attr* attr) {
-  if ((wc->wc_flags & IBV_WC_GRH) == 0) {
-    return queue::error(EINVAL, "the completion has no IBV_WC_GRH: it is not of a datagram");
-  }
-  const Ends ends = ends_of(*grh);
-  const auto index = find_own_index(device_of(context), ends);
-  if (!index) {
-    return queue::error(
-        EINVAL, "the datagram was sent to " + to_string(ends.destination) + ", which is no address of this device");
-  }
-  constexpr std::uint8_t kHopLimit = 64;
   *attr = {};
-  std::memcpy(attr->grh.dgid.raw, ends.source.bytes.data(), sizeof attr->grh.dgid.raw);
-  attr->grh.sgid_index = static_cast<std::uint8_t>(*index);
-  attr->grh.hop_limit = kHopLimit;
-  attr->is_global = 1;
+  attr->dlid = wc->slid;
   attr->sl = wc->sl;
+  attr->src_path_bits = wc->dlid_path_bits;
   attr->port_num = port_num;
+  if ((wc->wc_flags & IBV_WC_GRH) == 0) return {};  // nor does libibverbs; ibv_create_ah says that it needs more
+  const auto header = read_header(*grh);
+  if (!header) return header.error();
+  const std::string destination = to_string(header->destination);
+  if (wire::is_multicast(header->destination)) {
+    return queue::error(EINVAL, "the datagram was sent to the group " + destination +
+                                    ", so its GRH does not say which own address to answer from; fill an ibv_ah_attr "
+                                    "with grh.sgid as dgid and an own sgid_index");
+  }
+  const auto index = find_gid_index(device_of(context), header->destination);
+  if (!index) {
+    return queue::error(EINVAL, "the datagram was sent to " + destination + ", which is no address of this device");
+  }
+  std::memcpy(attr->grh.dgid.raw, header->source.bytes.data(), sizeof attr->grh.dgid.raw);
+  attr->grh.sgid_index = static_cast<std::uint8_t>(*index);
+  attr->grh.hop_limit = header->options.hop_limit;
+  attr->grh.traffic_class = header->options.traffic_class;
+  attr->grh.flow_label = header->flow_label;
+  attr->is_global = 1;
   return {};
 }
 

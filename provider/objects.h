@@ -87,7 +87,8 @@ Result<ibv_qp_ex*> extended_qp(ibv_qp* qp);
 // Address handles: ibv_create_ah(3), ibv_create_ah_from_wc(3).
 Result<ibv_ah*> create_ah(ibv_pd* pd, const ibv_ah_attr* attr);
 Result<void> destroy_ah(ibv_ah* ah);
-// The way back to the sender of a received datagram. grh: the first 40 bytes of the receive buffer.
+// The way back to the sender of a received datagram. grh: the first 40 bytes of the receive buffer. EINVAL for one that
+// was sent to a multicast group, EPROTONOSUPPORT where grh holds no IP header, as libibverbs has it.
 Result<void> init_ah_from_wc(ibv_context* context, std::uint8_t port_num, const ibv_wc* wc, const ibv_grh* grh,
                              ibv_ah_attr* attr);
 Result<ibv_ah*> create_ah_from_wc(ibv_pd* pd, const ibv_wc* wc, const ibv_grh* grh, std::uint8_t port_num);

@@ -187,6 +187,7 @@ Result<std::unique_ptr<Qp>> make_qp(const QpRequest& request) {
     runtime.set_reasons(seat->qpn, [raw = qp.get()] { return reasons_of(*raw); });
     queue::MutexLock lock(seat->port->mutex);
     seat->port->engine().add(seat->qpn, *qp->transport);
+    if (request.attr.qp_type == IBV_QPT_UD) seat->port->tell_ip_options();
   } catch (const std::bad_alloc&) {
     if (qp && qp->xrc_group) qp->xrc_group->close(*qp);
     runtime.leave_seat(*seat, [] {});

@@ -233,7 +233,7 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
   return null_and_errno("ibv_create_ah", [&] { return create_ah(pd, attr); });
 }
 int ibv_init_ah_from_wc(ibv_context* context, uint8_t port_num, ibv_wc* wc, ibv_grh* grh, ibv_ah_attr* attr) {
-  return errno_itself("ibv_init_ah_from_wc", [&] { return init_ah_from_wc(context, port_num, wc, grh, attr); });
+  return minus_one_and_errno("ibv_init_ah_from_wc", [&] { return init_ah_from_wc(context, port_num, wc, grh, attr); });
 }
 ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, uint8_t port_num) {
   return null_and_errno("ibv_create_ah_from_wc", [&] { return create_ah_from_wc(pd, wc, grh, port_num); });

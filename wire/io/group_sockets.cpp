@@ -89,6 +89,7 @@ queue::Result<std::vector<int>> GroupSockets::join(const Gid& group, std::span<c
 queue::Result<void> GroupSockets::open(const Gid& group, unsigned scope, std::span<const unsigned> interfaces) {
   auto socket = UdpSocket::open(config_for(group, scope));
   if (!socket) return socket.error();
+  socket->tell_ip_options();
   // Only what was joined by this socket, not what any other of this host has.
   raw::setsockopt(socket->fd(), IPPROTO_IP, IP_MULTICAST_ALL, 0);
   if (!group.is_ipv4()) raw::setsockopt(socket->fd(), IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);

@@ -33,6 +33,7 @@ int ReceiveBatch::receive(const UdpSocket& socket) {
   message_count_ = next_message_ = 0;
   rest_ = {};
   local_port_ = socket.port();
+  has_ip_options_ = socket.tells_ip_options();
   int count = raw::recvmmsg(socket.fd(), messages_.data(), kMessagesMax);
   if (count == -EAGAIN || count == -EINTR) count = 0;
   if (count > 0) message_count_ = static_cast<std::size_t>(count);
@@ -65,6 +66,7 @@ void ReceiveBatch::open_message(const mmsghdr& message, std::size_t index) {
   if ((header.msg_flags & MSG_TRUNC) != 0) return;
   current_.from = endpoint_of(names_[index]);
   current_.to = {local_address(header), local_port_};
+  if (has_ip_options_) current_.ip = ip_options(header);
   rest_ = std::span(bytes_.get() + index * kMessageBytes, message.msg_len);
   const auto joined = find_control<int>(header, IPPROTO_UDP, UDP_GRO);
   segment_bytes_ = joined && *joined > 0 ? static_cast<std::size_t>(*joined) : rest_.size();
@@ -74,6 +76,19 @@ Gid ReceiveBatch::local_address(msghdr& message) const {
   if (const auto info = find_control<in_pktinfo>(message, IPPROTO_IP, IP_PKTINFO)) return gid_of(info->ipi_addr);
   if (const auto info = find_control<in6_pktinfo>(message, IPPROTO_IPV6, IPV6_PKTINFO)) return gid_of(info->ipi6_addr);
   return {};
+}
+
+IpOptions ReceiveBatch::ip_options(msghdr& message) {
+  IpOptions options;
+  if (const auto tos = find_control<std::uint8_t>(message, IPPROTO_IP, IP_TOS)) {
+    options.traffic_class = *tos;
+  } else if (const auto traffic_class = find_control<int>(message, IPPROTO_IPV6, IPV6_TCLASS)) {
+    options.traffic_class = static_cast<std::uint8_t>(*traffic_class);
+  }
+  auto hop_limit = find_control<int>(message, IPPROTO_IP, IP_TTL);
+  if (!hop_limit) hop_limit = find_control<int>(message, IPPROTO_IPV6, IPV6_HOPLIMIT);
+  if (hop_limit) options.hop_limit = static_cast<std::uint8_t>(*hop_limit);
+  return options;
 }
 
 }  // namespace nicless::wire

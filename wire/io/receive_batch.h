@@ -38,6 +38,7 @@ class ReceiveBatch {
   void prepare(std::size_t count);
   void open_message(const mmsghdr& message, std::size_t index);
   Gid local_address(msghdr& message) const;
+  static IpOptions ip_options(msghdr& message);
 
   std::unique_ptr<std::byte[]> bytes_;  // kMessagesMax times kMessageBytes, never initialised: touched as needed
   std::array<mmsghdr, kMessagesMax> messages_{};
@@ -46,6 +47,7 @@ class ReceiveBatch {
   std::array<Control, kMessagesMax> controls_;
 
   std::uint16_t local_port_ = 0;
+  bool has_ip_options_ = false;
   std::size_t message_count_ = 0;
   std::size_t next_message_ = 0;
   // The message that next() is in: what is left of it, and its segment size.

@@ -71,6 +71,9 @@ class UdpPort {
   // What befell this port's datagrams; zeros without faults.
   LinkCounters fault_counters() const REQUIRES(mutex);
 
+  // For queue pairs that show programs the IP header of what they receive.
+  void tell_ip_options() REQUIRES(mutex) { socket_.tell_ip_options(); }
+
   bool is_open() const REQUIRES(mutex) { return socket_.is_open(); }
   std::uint16_t udp_port() const { return udp_port_; }
   int fd() const REQUIRES(mutex) { return socket_.fd(); }

@@ -121,8 +121,19 @@ UdpSocket& UdpSocket::operator=(UdpSocket&& other) noexcept {
   family_ = other.family_;
   port_ = other.port_;
   can_segment_ = other.can_segment_;
+  tells_ip_options_ = other.tells_ip_options_;
   other.fd_ = -1;
   return *this;
+}
+
+void UdpSocket::tell_ip_options() {
+  if (tells_ip_options_) return;
+  tells_ip_options_ = true;
+  raw::setsockopt(fd_, IPPROTO_IP, IP_RECVTOS, 1);
+  raw::setsockopt(fd_, IPPROTO_IP, IP_RECVTTL, 1);
+  if (family_ != AF_INET6) return;
+  raw::setsockopt(fd_, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+  raw::setsockopt(fd_, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
 }
 
 void UdpSocket::close() {

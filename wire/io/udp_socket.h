@@ -37,6 +37,11 @@ class UdpSocket {
   int family() const { return family_; }
   std::uint16_t port() const { return port_; }
 
+  // From now on every datagram comes with its traffic class and hop limit: for queue pairs that show them to programs.
+  // Costs two control messages each.
+  void tell_ip_options();
+  bool tells_ip_options() const { return tells_ip_options_; }
+
   // Whether several datagrams of one size may leave as one (UDP_SEGMENT). Some devices turn out not to.
   bool can_segment() const { return can_segment_; }
   void stop_segmenting() { can_segment_ = false; }
@@ -46,6 +51,7 @@ class UdpSocket {
   int family_ = 0;
   std::uint16_t port_ = 0;
   bool can_segment_ = false;
+  bool tells_ip_options_ = false;
 };
 
 // For a forked child, which has copies of its parent's sockets: closes them, so that the parent's ports are the

@@ -48,7 +48,8 @@ void finish_headers(Headers headers, OutDatagram& out);
 struct InDatagram {
   std::span<const std::byte> bytes;  // UDP payload
   Endpoint from;
-  Endpoint to;  // the local address it was sent to, and the local port
+  Endpoint to;     // the local address it was sent to, and the local port
+  IpOptions ip{};  // as received, where the socket tells (UdpSocket::tell_ip_options)
 };
 
 // Flattens a sealed datagram: simulation, traces, tests. Payload that the program has unmapped since reads as zeros.

@@ -13,7 +13,7 @@ namespace nicless::wire {
 inline constexpr std::size_t kGrhBytes = 40;
 
 // Over IPv6: the IPv6 header. Over IPv4: 20 zeros, then the IPv4 header with a valid checksum. The socket keeps the
-// real header to itself, so fields it does not tell (id, hop limit, traffic class) have their usual values.
+// real header to itself, so fields it does not tell (id, flow label) have their usual values.
 std::array<std::byte, kGrhBytes> make_grh(const InDatagram& datagram);
 
 }  // namespace nicless::wire
