@@ -40,8 +40,7 @@ std::vector<wire::Gid> groups_of(const wire::Gid& gid) {
 }
 
 // A group that nobody on the port is in yet is joined, and its sockets are waited for.
-Result<void> open_group(Qp& qp, const wire::Gid& group) REQUIRES(qp.seat.port->mutex) {
-  wire::UdpPort& port = *qp.seat.port;
+Result<void> open_group(Qp& qp, wire::UdpPort& port, const wire::Gid& group) REQUIRES(port.mutex) {
   const auto fds = port.join(group, interfaces_of(device_of(qp.verbs.qp_base.context)));
   if (!fds) return fds.error();
   for (const int fd : *fds) {
@@ -54,10 +53,10 @@ Result<void> open_group(Qp& qp, const wire::Gid& group) REQUIRES(qp.seat.port->m
   return {};
 }
 
-Result<void> enter_group(Qp& qp, const wire::Gid& group) REQUIRES(qp.seat.port->mutex) {
-  wire::MulticastTable& table = qp.seat.port->engine().multicast();
+Result<void> enter_group(Qp& qp, wire::UdpPort& port, const wire::Gid& group) REQUIRES(port.mutex) {
+  wire::MulticastTable& table = port.engine().multicast();
   if (!table.has(group)) {
-    if (auto opened = open_group(qp, group); !opened) return opened;
+    if (auto opened = open_group(qp, port, group); !opened) return opened;
   }
   wire::MulticastMember member{qp.seat.qpn, {}};
   if (!qp.hears_itself) member.own_addresses = addresses_of(device_of(qp.verbs.qp_base.context));
@@ -65,8 +64,7 @@ Result<void> enter_group(Qp& qp, const wire::Gid& group) REQUIRES(qp.seat.port->
   return {};
 }
 
-void leave_group(Qp& qp, const wire::Gid& group) REQUIRES(qp.seat.port->mutex) {
-  wire::UdpPort& port = *qp.seat.port;
+void leave_group(Qp& qp, wire::UdpPort& port, const wire::Gid& group) REQUIRES(port.mutex) {
   port.engine().multicast().detach(group, qp.seat.qpn);
   if (port.engine().multicast().has(group)) return;
   for (const int fd : port.group_descriptors(group)) qp.context->runtime.progress().unwatch(fd);
@@ -92,12 +90,13 @@ Result<void> attach_mcast(ibv_qp* verbs, const ibv_gid* verbs_gid) {
                                     " is no multicast GID; those begin with ff, or are ::ffff:224.0.0.0 to "
                                     "::ffff:239.255.255.255");
   }
-  queue::MutexLock lock(qp.seat.port->mutex);
+  wire::UdpPort& port = *qp.seat.port;
+  queue::MutexLock lock(port.mutex);
   if (find_attachment(qp, gid) != qp.attachments.end()) return {};  // as Linux: once is enough
   MulticastAttachment attachment{gid, {}};
   Result<void> entered;
   for (const wire::Gid& group : groups_of(gid)) {
-    auto one = enter_group(qp, group);
+    auto one = enter_group(qp, port, group);
     if (one) attachment.groups.push_back(group);
     if (!one && entered) entered = one;
   }
@@ -110,12 +109,13 @@ Result<void> detach_mcast(ibv_qp* verbs, const ibv_gid* verbs_gid) {
   Qp& qp = qp_of(verbs);
   if (auto alive = qp.context.check_alive(); !alive) return alive;
   const wire::Gid gid = gid_of(*verbs_gid);
-  queue::MutexLock lock(qp.seat.port->mutex);
+  wire::UdpPort& port = *qp.seat.port;
+  queue::MutexLock lock(port.mutex);
   const auto attachment = find_attachment(qp, gid);
   if (attachment == qp.attachments.end()) {
     return queue::error(EINVAL, "the queue pair is not attached to " + to_string(gid));
   }
-  for (const wire::Gid& group : attachment->groups) leave_group(qp, group);
+  for (const wire::Gid& group : attachment->groups) leave_group(qp, port, group);
   qp.attachments.erase(attachment);
   return {};
 }

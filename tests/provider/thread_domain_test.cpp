@@ -61,7 +61,8 @@ TEST_CASE("a queue pair of a parent domain uses memory of its protection domain,
     Cq cq(device);
     Memory memory(device, 64);  // of the protection domain
     std::vector<std::uint8_t> bytes(64, 7);
-    ibv_mr* const mr = ibv_reg_mr(parent, bytes.data(), bytes.size(), IBV_ACCESS_LOCAL_WRITE);
+    const int access = IBV_ACCESS_LOCAL_WRITE;
+    ibv_mr* const mr = ibv_reg_mr(parent, bytes.data(), bytes.size(), access);
     REQUIRE(mr != nullptr);
     CHECK(mr->pd == parent);
     CHECK(ibv_dealloc_pd(parent) == EBUSY);

@@ -166,7 +166,8 @@ struct XrcLane {
     ibv_xrcd_init_attr domain{IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, -1, 0};
     xrcd = ibv_open_xrcd(side.context, &domain);
     cq = ibv_create_cq(side.context, kDepth, nullptr, nullptr, 0);
-    mr = ibv_reg_mr(side.pd, bytes.data(), bytes.size(), IBV_ACCESS_LOCAL_WRITE);
+    const int access = IBV_ACCESS_LOCAL_WRITE;
+    mr = ibv_reg_mr(side.pd, bytes.data(), bytes.size(), access);
     check(xrcd != nullptr && cq != nullptr && mr != nullptr, "no XRC domain, CQ or MR");
     ibv_qp_init_attr_ex attr{};
     attr.qp_type = IBV_QPT_XRC_RECV;
