@@ -8,6 +8,7 @@
 
 #include "provider/cq.h"
 #include "provider/device.h"
+#include "provider/lid.h"
 #include "provider/device_memory.h"
 #include "provider/rt_values.h"
 #include "queue/completion_queue.h"
@@ -57,7 +58,8 @@ ibv_port_attr port_attributes(const Device& device) {
   attr.active_width = kWidth1x;
   attr.active_speed = kSpeedFdr10;
   attr.link_layer = IBV_LINK_LAYER_ETHERNET;
-  attr.flags = IBV_QPF_GRH_REQUIRED;
+  attr.lid = lid_of(device);
+  if (attr.lid == 0) attr.flags = IBV_QPF_GRH_REQUIRED;
   return attr;
 }
 

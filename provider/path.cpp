@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "provider/lid.h"
 #include "wire/multicast.h"
 
 namespace nicless::provider {
@@ -31,7 +32,10 @@ queue::Result<wire::Gid> group_from(const wire::Gid& local, const wire::Gid& rem
 
 queue::Result<wire::Path> path_of(const Device& device, const ibv_ah_attr& attr) {
   if (attr.is_global == 0) {
-    return queue::error(EINVAL, "ah_attr.is_global must be 1: RoCE addresses are GIDs (a program's -g option)");
+    if (const auto by_lid = path_to_lid(device, attr.dlid)) return wire::Path{by_lid->local, by_lid->remote, {}};
+    return queue::error(EINVAL,
+                        "ah_attr.is_global must be 1: RoCE addresses are GIDs (a program's -g option; without "
+                        "one, nicless run --lids)");
   }
   if (attr.port_num != 1) {
     return queue::error(EINVAL,

@@ -2,30 +2,14 @@
 #include "provider/rocev2.h"
 
 #include <cerrno>
-#include <cstdlib>
 #include <string>
-#include <string_view>
 
 #include "provider/device.h"
-#include "provider/log.h"
+#include "provider/switch.h"
 
 namespace nicless::provider {
-namespace {
-
-bool is_asked_for() {
-  const char* const text = std::getenv("NICLESS_ROCEV2");
-  const std::string_view wanted = text == nullptr ? "" : text;
-  if (wanted == "1") return true;
-  if (!wanted.empty() && wanted != "0") {
-    log(NICLESS_LOG_ERROR, "NICLESS_ROCEV2=" + std::string(wanted) + ": 1 asks for strict RoCE v2, 0 does not");
-  }
-  return false;
-}
-
-}  // namespace
-
 bool is_rocev2() {
-  static const bool asked = is_asked_for();
+  static const bool asked = is_switched_on("NICLESS_ROCEV2", "asks for strict RoCE v2");
   return asked;
 }
 

@@ -173,9 +173,10 @@ class Options(Scratch):
         self.assertEqual(self.environment_of(NICLESS_LOG="info")["NICLESS_LOG"], "info")
         self.assertEqual(self.environment_of("--log=error", NICLESS_LOG="info")["NICLESS_LOG"], "error")
 
-    def test_strict_mode_reaches_the_program(self):
-        self.assertNotIn("NICLESS_ROCEV2", self.environment_of())
-        self.assertEqual(self.environment_of("--rocev2")["NICLESS_ROCEV2"], "1")
+    def test_modes_reach_the_program(self):
+        for option, variable in (("--rocev2", "NICLESS_ROCEV2"), ("--lids", "NICLESS_LIDS")):
+            self.assertNotIn(variable, self.environment_of())
+            self.assertEqual(self.environment_of(option)[variable], "1")
 
     def test_faults_become_variables(self):
         options = {"loss": "1%", "duplicate": "0.5%", "reorder": "2%", "corrupt": "0.1%", "delay": "200us", "seed": "7",

@@ -24,6 +24,7 @@ def reliable():
         yield pair("ibv_rc_pingpong", f"-g {{gid}} -c -r 20 -s {size}", 50 if size < 100000 else 20)
     yield pair("ibv_rc_pingpong", "-g {gid} -l 3 -i 1 -d nicless0 -c", 100)
     yield pair("ibv_rc_pingpong", "-g {gid} -r 1 -c", 100)
+    yield pair("ibv_rc_pingpong", "-c", 200, name="ibv_rc_pingpong by LID", options=("--lids",))
     yield pair("ibv_rc_pingpong", "-g {gid}", 1000, name="ibv_rc_pingpong by LD_LIBRARY_PATH alone",
                launch="library_path")
 

@@ -2,7 +2,7 @@
 """qperf: one server, which takes one client after the other and runs any number of tests for each.
 
 -cm1 makes it connect by rdma_cm. Only its tests of reliable connections do; the others exchange LIDs, which are addresses of
-InfiniBand and lead nowhere over RoCE, on hardware as here.
+InfiniBand and lead nowhere over RoCE, on hardware as here; but nicless run --lids gives ports some.
 """
 import re
 
@@ -15,20 +15,27 @@ RELIABLE = {  # and the figure that is printed
     "rc_compare_swap_mr": "msg_rate", "rc_fetch_add_mr": "msg_rate", "ver_rc_compare_swap": "msg_rate",
     "ver_rc_fetch_add": "msg_rate",
 }
+UNRELIABLE = {
+    "uc_bw": "send_bw", "uc_bi_bw": "send_bw", "uc_lat": "latency", "uc_rdma_write_bw": "send_bw",
+    "uc_rdma_write_lat": "latency", "uc_rdma_write_poll_lat": "latency", "ud_bw": "send_bw", "ud_bi_bw": "send_bw",
+    "ud_lat": "latency",
+}
+# What the receiver has no receive for is dropped, and said.
+DROPPED = r"^nicless: qp 0x[0-9a-f]+ dropped a "
 # It ends a test by a signal, and destroys what it has made in an order that verbs refuses, as they do over hardware.
 EXCEPTED = r"^nicless: ibv_(dealloc_pd|destroy_cq|destroy_comp_channel): EBUSY"
 
 
-def start_server(world):
+def start_server(world, launcher=()):
     port = world.free_port()
-    server = world.start("server", ["qperf", "-lp", port], pcap=False)
+    server = world.start("server", ["qperf", "-lp", port], pcap=False, options=launcher)
     server.wait_port("tcp", port, world.bound(10))
     return server, port
 
 
-def run_client(world, port, role, options, tests):
+def run_client(world, port, role, options, tests, launcher=()):
     return world.run(role, ["qperf", "-lp", port, *options, world.address, *tests], host="b", pcap=False,
-                     bound=20 + 5 * len(tests))
+                     bound=20 + 5 * len(tests), options=launcher)
 
 
 def check_figures(text, figures):
@@ -43,7 +50,7 @@ def check_figures(text, figures):
 def check_clean(world, server):
     server.expect_running()
     for process in world.processes:
-        expect_no_complaint(process, EXCEPTED)
+        expect_no_complaint(process, f"{EXCEPTED}|{DROPPED}")
 
 
 def all_reliable(world):
@@ -74,8 +81,17 @@ def what_arrives(world):
     check_clean(world, server)
 
 
+def unreliable(world):
+    """Connections and datagrams that nobody acknowledges, by LID; of a size that fits each port's MTU."""
+    with_lids = ("--lids",)
+    server, port = start_server(world, with_lids)
+    options = ["-t", 1, "-mt", 1024, "-m", 1000]
+    check_figures(run_client(world, port, "client", options, list(UNRELIABLE), with_lids), UNRELIABLE)
+    check_clean(world, server)
+
+
 def lids(world):
-    """Without -cm1 the address of the peer is a LID: refused in words, and the server serves the next."""
+    """Without -cm1 the address of the peer is a LID, and there are none: refused in words, and the server serves the next."""
     server, port = start_server(world)
     world.run("client", ["qperf", "-lp", port, world.address, "ud_lat"], host="b", pcap=False, status=FAILS)
     said = r"^nicless: ibv_create_ah: EINVAL, .*RoCE addresses are GIDs"
@@ -87,6 +103,7 @@ def lids(world):
 def table(world):
     del world
     return [("qperf: all tests of reliable connections", all_reliable),
+            ("qperf: all tests of unreliable connections and datagrams", unreliable),
             ("qperf: sizes and polling", sizes_and_polling),
             ("qperf: what is sent is received", what_arrives),
-            ("qperf: LIDs are refused", lids)]
+            ("qperf: LIDs are refused where there are none", lids)]

@@ -115,7 +115,8 @@ const std::vector<Mistake> kMistakesWithObjects{
      }},
     {"an address handle without a GID",
      "EINVAL",
-     {"ibv_create_ah: EINVAL, ah_attr.is_global must be 1: RoCE addresses are GIDs (a program's -g option)"},
+     {"ibv_create_ah: EINVAL, ah_attr.is_global must be 1: RoCE addresses are GIDs (a program's -g option; "
+      "without one, nicless run --lids)"},
      [](Bench& bench) { return create_ah(bench, 0, 0); }},
     {"an address handle of a GID that is not there",
      "EINVAL",

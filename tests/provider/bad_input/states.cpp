@@ -100,7 +100,8 @@ const std::vector<Mistake> kMistakesWithStates{
      [](Bench& bench) { return to_rtr(bench, [](ibv_qp_attr& attr) { attr.path_mtu = static_cast<ibv_mtu>(9); }); }},
     {"an address without a GID",
      "EINVAL",
-     {"ibv_modify_qp qp {qp}: EINVAL, ah_attr.is_global must be 1: RoCE addresses are GIDs (a program's -g option)"},
+     {"ibv_modify_qp qp {qp}: EINVAL, ah_attr.is_global must be 1: RoCE addresses are GIDs (a program's -g option; "
+      "without one, nicless run --lids)"},
      [](Bench& bench) { return to_rtr(bench, [](ibv_qp_attr& attr) { attr.ah_attr.is_global = 0; }); }},
     {"a GID of this device that is not there",
      "EINVAL",
