@@ -42,6 +42,33 @@ enum class SendOpcode : std::uint8_t {
   SendInv = 9,
 };
 
+// As the man page of ibv_post_send names them, without IBV_WR_.
+constexpr const char* to_string(SendOpcode opcode) {
+  switch (opcode) {
+    case SendOpcode::Write:
+      return "RDMA_WRITE";
+    case SendOpcode::WriteImm:
+      return "RDMA_WRITE_WITH_IMM";
+    case SendOpcode::Send:
+      return "SEND";
+    case SendOpcode::SendImm:
+      return "SEND_WITH_IMM";
+    case SendOpcode::Read:
+      return "RDMA_READ";
+    case SendOpcode::CompareSwap:
+      return "ATOMIC_CMP_AND_SWP";
+    case SendOpcode::FetchAdd:
+      return "ATOMIC_FETCH_AND_ADD";
+    case SendOpcode::LocalInv:
+      return "LOCAL_INV";
+    case SendOpcode::BindMw:
+      return "BIND_MW";
+    case SendOpcode::SendInv:
+      return "SEND_WITH_INV";
+  }
+  return "what is no opcode";
+}
+
 // Where a datagram goes, copied from the address handle and the work request when it is posted, so that the handle may
 // be destroyed at once. GIDs are 16 bytes in network order.
 struct DatagramAddress {

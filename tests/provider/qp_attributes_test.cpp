@@ -70,7 +70,9 @@ TEST_CASE("address vectors that lead nowhere from here are refused", "[provider]
   f.attr.ah_attr.port_num = 0;
   CHECK(f.refusal(IBV_QP_AV) == "ah_attr.port_num is 0, the device has port 1 only");
   f.attr.ah_attr.is_global = 0;
-  CHECK(f.refusal(IBV_QP_AV) == "ah_attr.is_global must be 1: RoCE addresses are GIDs (a program's -g option)");
+  CHECK(f.refusal(IBV_QP_AV) ==
+        "ah_attr.is_global must be 1: RoCE addresses are GIDs (a program's -g option; "
+        "without one, nicless run --lids)");
 }
 
 TEST_CASE("there are no alternate paths over RoCE, so a path can only have migrated", "[provider][qp_attributes]") {

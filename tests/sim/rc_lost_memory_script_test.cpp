@@ -117,7 +117,7 @@ TEST_CASE("a write to memory that is gone is refused at the packet that meets it
   REQUIRE(reasons.size() == 1);
   CHECK_THAT(reasons[0], Catch::Contains("received a write of 1024 bytes at 0x") &&
                              Catch::EndsWith("is registered, but the program has unmapped or protected the memory "
-                                             "since; the peer gets REM_OP_ERR"));
+                                             "since; the sender gets REM_OP_ERR"));
 }
 
 TEST_CASE("a read of memory that is gone is answered up to there", "[rc][lost]") {

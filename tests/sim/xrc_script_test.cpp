@@ -16,6 +16,7 @@ using queue::WcStatus;
 
 constexpr Srqn kSrqn{0x8f1203};
 constexpr Srqn kOtherSrqn{0x8f1204};
+constexpr Srqn kSmallSrqn{0x8f1205};
 constexpr Srqn kUnknownSrqn{0x000001};
 
 struct Domain {
@@ -28,6 +29,7 @@ struct XrcScript : Domain, ExactPair {
                   {.transport = wire::Transport::XrcTarget, .xrc_domain = &domain}, {}) {
     domain.add(kSrqn, {&srq, &b.recv_cq(), &b.regions(), b.pd()});
     domain.add(kOtherSrqn, {&other_srq, &other_cq, &b.regions(), other_pd});
+    domain.add(kSmallSrqn, {&small_srq, &small_cq, &b.regions(), other_pd});
     std::iota(reinterpret_cast<unsigned char*>(source.bytes().data()),
               reinterpret_cast<unsigned char*>(source.bytes().data() + kMemoryBytes), static_cast<unsigned char>(3));
   }
@@ -88,6 +90,8 @@ struct XrcScript : Domain, ExactPair {
   queue::SharedReceiveQueue srq{4, 4, b.async_events(), &srq};
   queue::SharedReceiveQueue other_srq{4, 4, b.async_events(), &other_srq};
   queue::CompletionQueue other_cq{16, nullptr, b.async_events(), &other_cq};
+  queue::SharedReceiveQueue small_srq{4, 4, b.async_events(), &small_srq};
+  queue::CompletionQueue small_cq{1, nullptr, b.async_events(), &small_cq};
   Buffer source = a.make_buffer(kMemoryBytes);
   Buffer target = b.make_buffer(kMemoryBytes);
   queue::Sge sge;
@@ -109,6 +113,21 @@ TEST_CASE("a message names the SRQ in every packet, and is acknowledged to the i
   CHECK(s.a.poll_send() == std::vector{sent_ok(1)});
   CHECK(s.b.poll_recv() == std::vector{received_imm(5, 2 * kMtu + 10)});
   CHECK(s.arrived(2 * kMtu + 10));
+}
+
+TEST_CASE("a target whose completion the CQ of an SRQ could not take goes to ERR: CQ_ERR, then QP_FATAL",
+          "[xrc][overrun]") {
+  XrcScript s;
+  Buffer landing(s.b.regions(), s.other_pd, 64, queue::kAccessLocalWrite);
+  const queue::Sge list = landing.sge(0, 64);
+  for (std::uint64_t wr_id = 6; wr_id <= 7; ++wr_id) REQUIRE(s.small_srq.post(wr_id, std::span(&list, 1)));
+  s.post(SendOpcode::Send, 1, 20, kSmallSrqn);
+  s.post(SendOpcode::Send, 2, 20, kSmallSrqn);
+  s.carry_all();
+  const auto events = s.events(s.b);
+  CHECK(std::count(events.begin(), events.end(), queue::AsyncType::CqErr) == 1);
+  CHECK(std::count(events.begin(), events.end(), queue::AsyncType::QpFatal) == 1);
+  CHECK(s.b.qp().state() == wire::QpState::Err);
 }
 
 TEST_CASE("each SRQ of a domain has its own lists and its own completion queue", "[xrc]") {

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <string>
 
@@ -50,7 +51,7 @@ Result<queue::Duration> delay(std::string_view value) {
     if (!value.ends_with(unit.name)) continue;
     const auto amount = number<double>(value.substr(0, value.size() - unit.name.size()));
     if (amount && *amount * unit.ns <= kDelayMaxNs) {
-      return queue::Duration(static_cast<std::int64_t>(*amount * unit.ns + 0.5));
+      return queue::Duration(std::llround(*amount * unit.ns));
     }
     break;
   }

@@ -15,13 +15,18 @@ constexpr Inbound::Outcome kNoAccess{Kind::Refused, NakCode::RemoteAccessError};
 
 }  // namespace
 
-Inbound::Inbound(const QpParts& parts, const QpAttributes& attributes, Reasons& reasons)
-    : parts_(parts), attributes_(attributes), reasons_(reasons), place_(receiving_of(parts)) {}
+Inbound::Inbound(const QpParts& parts, const QpAttributes& attributes, Reasons& reasons, Peer peer)
+    : parts_(parts), attributes_(attributes), reasons_(reasons), peer_(peer), place_(receiving_of(parts)) {}
+
+std::string Inbound::told(const char* status) const {
+  return peer_ == Peer::Hears ? std::string("the sender gets ") + status : "the sender does not hear of it";
+}
 
 void Inbound::reset() {
   if (has_receive_ && parts_.own_receives == nullptr) place_.receives->credit().release(1);
   message_ = Message::None;
   has_receive_ = false;
+  has_lost_completion_ = false;
 }
 
 void Inbound::flush() {
@@ -59,8 +64,9 @@ Inbound::Outcome Inbound::on_send(const PacketView& packet, const OpcodeInfo& in
 bool Inbound::invalidate(queue::RKey rkey) {
   const auto done = place_.regions->invalidate({place_.remote_pd, parts_.qpn}, rkey);
   if (done) return true;
-  reasons_.add("recv wr_id 0x%llx: the message asks to invalidate rkey 0x%x, which %s; the sender gets REM_ACCESS_ERR",
-               static_cast<unsigned long long>(receive_.wr_id), rkey.value(), done.error().why.c_str());
+  reasons_.add("recv wr_id 0x%llx: the message asks to invalidate rkey 0x%x, which %s; %s",
+               static_cast<unsigned long long>(receive_.wr_id), rkey.value(), done.error().why.c_str(),
+               told("REM_ACCESS_ERR").c_str());
   return false;
 }
 
@@ -74,18 +80,17 @@ Inbound::Outcome Inbound::scatter(std::span<const std::byte> payload) {
   static_cast<void>(cursor_.refresh(*place_.regions));
   const std::uint64_t end = received_bytes_ + payload.size();
   if (end > cursor_.length()) {
-    reasons_.add(
-        "recv wr_id 0x%llx: a message of at least %llu bytes does not fit the %llu bytes posted (%u SGEs); the sender "
-        "gets REM_INV_REQ_ERR",
-        static_cast<unsigned long long>(receive_.wr_id), static_cast<unsigned long long>(end),
-        static_cast<unsigned long long>(cursor_.length()), receive_.sge_count);
+    reasons_.add("recv wr_id 0x%llx: a message of at least %llu bytes does not fit the %llu bytes posted (%u SGEs); %s",
+                 static_cast<unsigned long long>(receive_.wr_id), static_cast<unsigned long long>(end),
+                 static_cast<unsigned long long>(cursor_.length()), receive_.sge_count,
+                 told("REM_INV_REQ_ERR").c_str());
     fail_receive(WcStatus::LocLenErr);
     return {Kind::FailedLocally, NakCode::InvalidRequest};
   }
   const auto fault = end > cursor_.usable_length() ? cursor_.fault() : cursor_.scatter(received_bytes_, payload);
   if (fault) {
-    reasons_.add("recv wr_id 0x%llx: %s; completes with LOC_PROT_ERR, the sender gets REM_OP_ERR",
-                 static_cast<unsigned long long>(receive_.wr_id), describe(*fault).c_str());
+    reasons_.add("recv wr_id 0x%llx: %s; completes with LOC_PROT_ERR, %s",
+                 static_cast<unsigned long long>(receive_.wr_id), describe(*fault).c_str(), told("REM_OP_ERR").c_str());
     fail_receive(WcStatus::LocProtErr);
     return {Kind::FailedLocally, NakCode::RemoteOperationalError};
   }
@@ -116,7 +121,8 @@ Inbound::Outcome Inbound::begin_write(const PacketView& packet) {
   write_ = packet.headers.reth;
   received_bytes_ = 0;
   if ((attributes_.access & queue::kAccessRemoteWrite) == 0) {
-    reasons_.add("received a write, but the queue pair has no IBV_ACCESS_REMOTE_WRITE; the peer gets REM_INV_REQ_ERR");
+    reasons_.add("received a write, but the queue pair has no IBV_ACCESS_REMOTE_WRITE; %s",
+                 told("REM_INV_REQ_ERR").c_str());
     return {Kind::Refused, NakCode::InvalidRequest};
   }
   if (may_access(write_, queue::kAccessRemoteWrite, " write")) return {};
@@ -132,16 +138,16 @@ std::byte* Inbound::find(const Reth& reth, std::uint32_t access, const char* wha
   const queue::Access found =
       place_.regions->find_remote({place_.remote_pd, parts_.qpn}, reth.rkey, reth.address, reth.length, access);
   if (found) return found.pointer;
-  reasons_.add("received a%s of %u bytes at 0x%llx with rkey 0x%x: the key %s; the peer gets REM_ACCESS_ERR", what,
-               reth.length, static_cast<unsigned long long>(reth.address), reth.rkey.value(),
-               queue::describe(found.fault));
+  reasons_.add("received a%s of %u bytes at 0x%llx with rkey 0x%x: the key %s; %s", what, reth.length,
+               static_cast<unsigned long long>(reth.address), reth.rkey.value(), queue::describe(found.fault),
+               told("REM_ACCESS_ERR").c_str());
   return nullptr;
 }
 
 void Inbound::lose_memory(const Reth& reth, const char* what) {
-  reasons_.add("received a%s of %u bytes at 0x%llx with rkey 0x%x: %s; the peer gets REM_OP_ERR", what, reth.length,
+  reasons_.add("received a%s of %u bytes at 0x%llx with rkey 0x%x: %s; %s", what, reth.length,
                static_cast<unsigned long long>(reth.address), reth.rkey.value(),
-               queue::describe(queue::AccessFault::Unmapped));
+               queue::describe(queue::AccessFault::Unmapped), told("REM_OP_ERR").c_str());
   parts_.async_events->push({queue::AsyncType::QpFatal, parts_.handle});
 }
 
@@ -175,7 +181,12 @@ void Inbound::complete_receive(const PacketView& packet, const OpcodeInfo& info,
   completion.src_qp = attributes_.dest_qpn;
   completion.credit = &place_.receives->credit();
   completion.credit_count = 1;
+  complete(completion);
+}
+
+void Inbound::complete(const queue::Completion& completion) {
   place_.cq->push(completion);
+  has_lost_completion_ = place_.cq->has_lost_completion_of(parts_.qpn);
 }
 
 void Inbound::fail_receive(WcStatus status) {
@@ -187,7 +198,7 @@ void Inbound::fail_receive(WcStatus status) {
   completion.qp_num = parts_.qpn;
   completion.credit = &place_.receives->credit();
   completion.credit_count = 1;
-  place_.cq->push(completion);
+  complete(completion);
 }
 
 }  // namespace nicless::wire

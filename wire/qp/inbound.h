@@ -24,7 +24,9 @@ class Inbound {
     NakCode nak = NakCode::InvalidRequest;  // what the peer is told, unless Placed or NoReceive
   };
 
-  Inbound(const QpParts& parts, const QpAttributes& attributes, Reasons& reasons);
+  // peer: whether it is told what becomes of its requests. On an unreliable connection it is not.
+  enum class Peer : std::uint8_t { Hears, HearsNothing };
+  Inbound(const QpParts& parts, const QpAttributes& attributes, Reasons& reasons, Peer peer = Peer::Hears);
 
   // XRC: of the SRQ that the packets to come name. Not within a message.
   void receive_from(const Receiving& place) { place_ = place; }
@@ -42,8 +44,10 @@ class Inbound {
   bool is_in_message() const { return message_ != Message::None; }
   void drop_message() { message_ = Message::None; }  // a receive it had taken waits for the next one
   void flush();                                      // completes a receive that was taken with WrFlushErr
-  void reset();                                      // forgets it; room of an SRQ comes back
-  void forget_receive() { has_receive_ = false; }    // the SRQ that it was taken from is gone
+  // An overrun CQ did not take the completion of a receive. Of an XRC target that CQ is an SRQ's.
+  bool has_lost_completion() const { return has_lost_completion_; }
+  void reset();                                    // forgets it; room of an SRQ comes back
+  void forget_receive() { has_receive_ = false; }  // the SRQ that it was taken from is gone
 
  private:
   enum class Message : std::uint8_t { None, Send, Write };  // what is half-arrived
@@ -54,11 +58,14 @@ class Inbound {
   Outcome begin_write(const PacketView& packet);  // Placed: it may go on
   Outcome place_write(std::span<const std::byte> payload);
   void complete_receive(const PacketView& packet, const OpcodeInfo& info, queue::WcOpcode opcode, std::uint64_t bytes);
+  std::string told(const char* status) const;  // the end of a sentence: what the peer hears
+  void complete(const queue::Completion& completion);
   void fail_receive(queue::WcStatus status);
 
   const QpParts& parts_;
   const QpAttributes& attributes_;
   Reasons& reasons_;
+  const Peer peer_;
   Receiving place_;
   Message message_ = Message::None;
   std::uint64_t received_bytes_ = 0;  // of the half-arrived message
@@ -66,6 +73,7 @@ class Inbound {
   queue::RecvWqe receive_;            // taken for a half-arrived message
   queue::SgCursor cursor_;            // over receive_
   bool has_receive_ = false;
+  bool has_lost_completion_ = false;
 };
 
 }  // namespace nicless::wire

@@ -150,11 +150,14 @@ void ProgramQueuePair::enter_error() {
   }
 }
 
+bool ProgramQueuePair::has_lost_completion() const {
+  return (parts_.send_queue != nullptr && parts_.send_queue->cq().has_lost_completion_of(parts_.qpn)) ||
+         (parts_.recv_cq != nullptr && parts_.recv_cq->has_lost_completion_of(parts_.qpn));
+}
+
 void ProgramQueuePair::fail_if_cq_overran() {
   if (is_fatal_) return;
-  const bool has_lost = (parts_.send_queue != nullptr && parts_.send_queue->cq().has_lost_completion_of(parts_.qpn)) ||
-                        (parts_.recv_cq != nullptr && parts_.recv_cq->has_lost_completion_of(parts_.qpn));
-  if (!has_lost) return;
+  if (!has_lost_completion()) return;
   is_fatal_ = true;
   reasons_.add("its completion queue is overrun and took no more of its completions; it goes to ERR (QP_FATAL)");
   parts_.async_events->push({AsyncType::QpFatal, parts_.handle});

@@ -81,6 +81,7 @@ class ProgramQueuePair : public QueuePair {
   // A queue pair whose completion an overrun CQ could not take: IBV_EVENT_QP_FATAL, once, and ERR. Called after
   // whatever may have completed something. IBTA 11.6.3.2, Local Work Queue Catastrophic Error.
   void fail_if_cq_overran();
+  virtual bool has_lost_completion() const;
   // An unreliable transport's own send failed: the send queue flushes and waits in SQE, receiving goes on.
   // IBTA 10.3.1.5.
   void enter_send_error();

@@ -40,8 +40,8 @@ queue::Result<void> RcQueuePair::check_opcode(const queue::Wqe& request) const {
     case BindMw:
       return {};
   }
-  return queue::error(EINVAL, queue::format("opcode %u is no operation of reliable connections",
-                                            static_cast<unsigned>(request.opcode)));
+  return queue::error(EINVAL,
+                      queue::format("%s is no operation of reliable connections", queue::to_string(request.opcode)));
 }
 
 void RcQueuePair::on_packet(queue::Instant now, const PacketView& packet, const InDatagram& datagram) {

@@ -36,6 +36,9 @@ class RcQueuePair final : public ProgramQueuePair {
     requester_.forget_failure();
   }
   void flush_inbound() override { responder_.flush(); }
+  bool has_lost_completion() const override {
+    return ProgramQueuePair::has_lost_completion() || responder_.has_lost_completion();
+  }
   std::uint32_t next_send_psn() const override;
   std::uint32_t next_receive_psn() const override;
   bool is_drained() const override { return requester_.is_idle(); }

@@ -98,7 +98,7 @@ bool Responder::find_srq(const PacketView& packet, const OpcodeInfo& info) {
   }
   const auto srq = parts_.xrc_domain->find(srqn);
   if (!srq) {
-    reasons_.add("received %s for SRQ 0x%x, which is none of this XRC domain's; the peer gets REM_INV_REQ_ERR",
+    reasons_.add("received %s for SRQ 0x%x, which is none of this XRC domain's; the sender gets REM_INV_REQ_ERR",
                  info.name, srqn.value());
     return false;
   }
@@ -160,12 +160,12 @@ void Responder::on_placed(const PacketView& packet, const OpcodeInfo& info, cons
 void Responder::on_read(const PacketView& packet) {
   const Reth& reth = packet.headers.reth;
   if (!(attributes_.access & queue::kAccessRemoteRead)) {
-    reasons_.add("received a read, but the queue pair has no IBV_ACCESS_REMOTE_READ; the peer gets REM_INV_REQ_ERR");
+    reasons_.add("received a read, but the queue pair has no IBV_ACCESS_REMOTE_READ; the sender gets REM_INV_REQ_ERR");
     return refuse(NakCode::InvalidRequest);
   }
   if (is_one_too_many()) return refuse(NakCode::InvalidRequest);
   if (reth.length > queue::kMessageBytesMax) {
-    reasons_.add("received a read of %u bytes; 2^31 is the most; the peer gets REM_INV_REQ_ERR", reth.length);
+    reasons_.add("received a read of %u bytes; 2^31 is the most; the sender gets REM_INV_REQ_ERR", reth.length);
     return refuse(NakCode::InvalidRequest);
   }
   if (!inbound_.may_access(reth, queue::kAccessRemoteRead, " read")) return refuse(NakCode::RemoteAccessError);
@@ -180,12 +180,12 @@ void Responder::on_atomic(const PacketView& packet, const OpcodeInfo& info) {
   const AtomicEth& request = packet.headers.atomic;
   if (!(attributes_.access & queue::kAccessRemoteAtomic)) {
     reasons_.add(
-        "received an atomic, but the queue pair has no IBV_ACCESS_REMOTE_ATOMIC; the peer gets REM_INV_REQ_ERR");
+        "received an atomic, but the queue pair has no IBV_ACCESS_REMOTE_ATOMIC; the sender gets REM_INV_REQ_ERR");
     return refuse(NakCode::InvalidRequest);
   }
   if (is_one_too_many()) return refuse(NakCode::InvalidRequest);
   if (request.address % kAtomicBytes != 0) {
-    reasons_.add("received an atomic at 0x%llx, which is not a multiple of 8; the peer gets REM_INV_REQ_ERR",
+    reasons_.add("received an atomic at 0x%llx, which is not a multiple of 8; the sender gets REM_INV_REQ_ERR",
                  static_cast<unsigned long long>(request.address));
     return refuse(NakCode::InvalidRequest);
   }

@@ -30,6 +30,7 @@ class Responder {
   bool has_failed() const { return has_failed_; }
   // ERR: the receive that a half-arrived message had taken is flushed. What is owed to the peer is still sent.
   void flush();
+  bool has_lost_completion() const { return inbound_.has_lost_completion(); }
   std::uint32_t expected_psn() const { return Psn::of(expected_psn_).value(); }
 
  private:

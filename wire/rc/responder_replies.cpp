@@ -15,7 +15,7 @@ bool Responder::is_one_too_many() {
       std::count_if(replies_.begin(), replies_.end(), [](const Reply& reply) { return !reply.is_duplicate; });
   if (first_answers < attributes_.max_dest_rd_atomic) return false;
   reasons_.add(
-      "received more reads and atomics at once than max_dest_rd_atomic (%u) allows; the peer gets REM_INV_REQ_ERR",
+      "received more reads and atomics at once than max_dest_rd_atomic (%u) allows; the sender gets REM_INV_REQ_ERR",
       unsigned{attributes_.max_dest_rd_atomic});
   return true;
 }

@@ -16,7 +16,8 @@ constexpr std::int32_t kLatePacketsMax = 1024;
 }  // namespace
 
 UcQueuePair::UcQueuePair(const QpParts& parts)
-    : UnacknowledgedQueuePair(Transport::Uc, parts), inbound_(parts_, attributes_, reasons_) {}
+    : UnacknowledgedQueuePair(Transport::Uc, parts),
+      inbound_(parts_, attributes_, reasons_, Inbound::Peer::HearsNothing) {}
 
 queue::Result<void> UcQueuePair::check_opcode(const queue::Wqe& request) const {
   using enum queue::SendOpcode;
@@ -29,9 +30,9 @@ queue::Result<void> UcQueuePair::check_opcode(const queue::Wqe& request) const {
     case BindMw:
       return {};
     default:
-      return queue::error(EINVAL, queue::format("opcode %u is not an operation of unreliable connections, which send "
+      return queue::error(EINVAL, queue::format("%s is not an operation of unreliable connections, which send "
                                                 "and write and bind windows",
-                                                static_cast<unsigned>(request.opcode)));
+                                                queue::to_string(request.opcode)));
   }
 }
 

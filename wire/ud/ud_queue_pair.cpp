@@ -33,8 +33,8 @@ UdQueuePair::UdQueuePair(const QpParts& parts) : UnacknowledgedQueuePair(Transpo
 
 queue::Result<void> UdQueuePair::check_opcode(const queue::Wqe& request) const {
   if (request.opcode == SendOpcode::Send || request.opcode == SendOpcode::SendImm) return {};
-  return queue::error(EINVAL, queue::format("opcode %u is not an operation of unreliable datagrams, which only send",
-                                            static_cast<unsigned>(request.opcode)));
+  return queue::error(EINVAL, queue::format("%s is not an operation of unreliable datagrams, which only send",
+                                            queue::to_string(request.opcode)));
 }
 
 bool UdQueuePair::next_datagram(queue::Instant, OutDatagram& out) {

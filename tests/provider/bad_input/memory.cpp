@@ -144,19 +144,19 @@ const std::vector<Mistake> kMistakesWithMemory{
      "send REM_ACCESS_ERR",
      {"qp {a} send wr_id 0x1: the peer refused access; check rkey, address range and the access flags of its region",
       "qp {b} received a write of 8 bytes at {address} with rkey {rkey}: the key is of the other kind (an lkey and "
-      "the rkey of a region differ); the peer gets REM_ACCESS_ERR"},
+      "the rkey of a region differ); the sender gets REM_ACCESS_ERR"},
      [](Bench& bench) { return remote(bench, IBV_WR_RDMA_WRITE, bench.memory.sge(0, 8).addr, bench.memory.mr->lkey); }},
     {"an rkey that is not registered",
      "send REM_ACCESS_ERR",
      {"qp {a} send wr_id 0x1: the peer refused access; check rkey, address range and the access flags of its region",
-      "qp {b} received a read of 8 bytes at {address} with rkey {rkey}: the key is not registered; the peer gets "
+      "qp {b} received a read of 8 bytes at {address} with rkey {rkey}: the key is not registered; the sender gets "
       "REM_ACCESS_ERR"},
      [](Bench& bench) { return remote(bench, IBV_WR_RDMA_READ, bench.memory.sge(0, 8).addr, 0x7654321); }},
     {"a remote range past the end of its region",
      "send REM_ACCESS_ERR",
      {"qp {a} send wr_id 0x1: the peer refused access; check rkey, address range and the access flags of its region",
       "qp {b} received a write of 8 bytes at {address} with rkey {rkey}: the key covers a region that does not hold "
-      "the whole range; the peer gets REM_ACCESS_ERR"},
+      "the whole range; the sender gets REM_ACCESS_ERR"},
      [](Bench& bench) {
        return remote(bench, IBV_WR_RDMA_WRITE, bench.memory.sge(bench.memory.bytes.size() - 4, 8).addr,
                      bench.memory.mr->rkey);
@@ -165,7 +165,7 @@ const std::vector<Mistake> kMistakesWithMemory{
      "send REM_ACCESS_ERR",
      {"qp {a} send wr_id 0x1: the peer refused access; check rkey, address range and the access flags of its region",
       "qp {b} received a read of 8 bytes at {address} with rkey {rkey}: the key belongs to another protection "
-      "domain; the peer gets REM_ACCESS_ERR"},
+      "domain; the sender gets REM_ACCESS_ERR"},
      [](Bench& bench) {
        const OtherPd other(bench);
        Memory memory(bench.device, 64);
@@ -175,7 +175,7 @@ const std::vector<Mistake> kMistakesWithMemory{
      "send REM_ACCESS_ERR",
      {"qp {a} send wr_id 0x1: the peer refused access; check rkey, address range and the access flags of its region",
       "qp {b} received a write of 8 bytes at {address} with rkey {rkey}: the key was registered without the access "
-      "right that this needs; the peer gets REM_ACCESS_ERR"},
+      "right that this needs; the sender gets REM_ACCESS_ERR"},
      [](Bench& bench) {
        Memory memory(bench.device, 64, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
        return remote(bench, IBV_WR_RDMA_WRITE, memory.sge(0, 8).addr, memory.mr->rkey);
@@ -184,7 +184,7 @@ const std::vector<Mistake> kMistakesWithMemory{
      "send REM_ACCESS_ERR",
      {"qp {a} send wr_id 0x1: the peer refused access; check rkey, address range and the access flags of its region",
       "qp {b} received an atomic of 8 bytes at {address} with rkey {rkey}: the key was registered without the access "
-      "right that this needs; the peer gets REM_ACCESS_ERR"},
+      "right that this needs; the sender gets REM_ACCESS_ERR"},
      [](Bench& bench) {
        Memory memory(bench.device, 64, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
        const auto aligned = (memory.sge(0, 8).addr + 7) & ~std::uint64_t{7};

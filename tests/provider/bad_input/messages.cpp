@@ -71,33 +71,33 @@ const std::vector<Mistake> kMistakesInMessages{
      "send REM_INV_REQ_ERR",
      {"qp {c} send wr_id 0x1: the peer refused the request as invalid (too long for the receive posted there, or "
       "what its qp_access_flags or its max_dest_rd_atomic do not allow)",
-      "qp {d} received a write, but the queue pair has no IBV_ACCESS_REMOTE_WRITE; the peer gets REM_INV_REQ_ERR"},
+      "qp {d} received a write, but the queue pair has no IBV_ACCESS_REMOTE_WRITE; the sender gets REM_INV_REQ_ERR"},
      [](Bench& bench) { return remote(bench, IBV_WR_RDMA_WRITE, Ways{.access = IBV_ACCESS_REMOTE_READ}); }},
     {"a queue pair without remote read, read from",
      "send REM_INV_REQ_ERR",
      {"qp {c} send wr_id 0x1: the peer refused the request as invalid (too long for the receive posted there, or "
       "what its qp_access_flags or its max_dest_rd_atomic do not allow)",
-      "qp {d} received a read, but the queue pair has no IBV_ACCESS_REMOTE_READ; the peer gets REM_INV_REQ_ERR"},
+      "qp {d} received a read, but the queue pair has no IBV_ACCESS_REMOTE_READ; the sender gets REM_INV_REQ_ERR"},
      [](Bench& bench) { return remote(bench, IBV_WR_RDMA_READ, Ways{.access = IBV_ACCESS_REMOTE_WRITE}); }},
     {"a queue pair without remote atomics, counted in",
      "send REM_INV_REQ_ERR",
      {"qp {c} send wr_id 0x1: the peer refused the request as invalid (too long for the receive posted there, or "
       "what its qp_access_flags or its max_dest_rd_atomic do not allow)",
-      "qp {d} received an atomic, but the queue pair has no IBV_ACCESS_REMOTE_ATOMIC; the peer gets "
+      "qp {d} received an atomic, but the queue pair has no IBV_ACCESS_REMOTE_ATOMIC; the sender gets "
       "REM_INV_REQ_ERR"},
      [](Bench& bench) { return remote(bench, IBV_WR_ATOMIC_FETCH_AND_ADD, Ways{.access = IBV_ACCESS_REMOTE_WRITE}); }},
     {"a read where max_dest_rd_atomic is 0",
      "send REM_INV_REQ_ERR",
      {"qp {c} send wr_id 0x1: the peer refused the request as invalid (too long for the receive posted there, or "
       "what its qp_access_flags or its max_dest_rd_atomic do not allow)",
-      "qp {d} received more reads and atomics at once than max_dest_rd_atomic (0) allows; the peer gets "
+      "qp {d} received more reads and atomics at once than max_dest_rd_atomic (0) allows; the sender gets "
       "REM_INV_REQ_ERR"},
      [](Bench& bench) { return remote(bench, IBV_WR_RDMA_READ, Ways{.max_dest_rd_atomic = 0}); }},
     {"an atomic at an address that is no multiple of 8",
      "send REM_INV_REQ_ERR",
      {"qp {c} send wr_id 0x1: the peer refused the request as invalid (too long for the receive posted there, or "
       "what its qp_access_flags or its max_dest_rd_atomic do not allow)",
-      "qp {d} received an atomic at {address}, which is not a multiple of 8; the peer gets REM_INV_REQ_ERR"},
+      "qp {d} received an atomic at {address}, which is not a multiple of 8; the sender gets REM_INV_REQ_ERR"},
      [](Bench& bench) { return remote(bench, IBV_WR_ATOMIC_FETCH_AND_ADD, Ways{}, 4); }},
     {"an atomic into a list that does not hold 8 bytes",
      "send LOC_LEN_ERR",

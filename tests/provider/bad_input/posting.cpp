@@ -105,7 +105,8 @@ const std::vector<Mistake> kMistakesInPosting{
      }},
     {"a read by an unreliable connection",
      "EINVAL",
-     {"ibv_post_send qp {qp}: EINVAL, opcode 4 is not an operation of unreliable connections, which send and write and "
+     {"ibv_post_send qp {qp}: EINVAL, RDMA_READ is not an operation of unreliable connections, which send and write "
+      "and "
       "bind windows"},
      [](Bench& bench) {
        Qp qp(bench.device, attr_of(bench, IBV_QPT_UC));
@@ -116,7 +117,7 @@ const std::vector<Mistake> kMistakesInPosting{
      }},
     {"a write by datagram",
      "EINVAL",
-     {"ibv_post_send qp {qp}: EINVAL, opcode 0 is not an operation of unreliable datagrams, which only send"},
+     {"ibv_post_send qp {qp}: EINVAL, RDMA_WRITE is not an operation of unreliable datagrams, which only send"},
      [](Bench& bench) {
        Qp qp(bench.device, attr_of(bench, IBV_QPT_UD));
        bench.names.add("qp", qp.qp->qp_num);

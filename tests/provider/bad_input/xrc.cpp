@@ -103,7 +103,7 @@ const std::vector<Mistake> kMistakesWithXrc{
      {"qp {initiator} send wr_id 0x1: the peer refused the request as invalid (remote_srqn 0x0 is none of its XRC "
       "domain's SRQs, the message is too long for the receive posted there, or its queue pair does not take the "
       "operation)",
-      "qp {target} received XRC_SEND_ONLY for SRQ 0x0, which is none of this XRC domain's; the peer gets "
+      "qp {target} received XRC_SEND_ONLY for SRQ 0x0, which is none of this XRC domain's; the sender gets "
       "REM_INV_REQ_ERR"},
      [](Bench& bench) {
        Extended pair(bench);
