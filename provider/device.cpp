@@ -16,6 +16,7 @@
 #include <string>
 
 #include "provider/file_tree.h"
+#include "provider/log.h"
 #include "provider/process.h"
 #include "queue/mutex.h"
 #include "wire/io/raw_syscalls.h"
@@ -85,6 +86,7 @@ void set_paths(ibv_device& verbs, const std::string& tree) {
 }
 
 Result<Devices> make_devices() {
+  check_log_level();
   const char* text = std::getenv("NICLESS_DEVICES");
   std::vector<DeviceSpec> specs{{"nicless0", {}}};
   if (text != nullptr && *text != '\0') {

@@ -8,8 +8,8 @@
 
 #include "provider/cq.h"
 #include "provider/device.h"
-#include "provider/lid.h"
 #include "provider/device_memory.h"
+#include "provider/lid.h"
 #include "provider/rt_values.h"
 #include "queue/completion_queue.h"
 #include "queue/work_request.h"

@@ -55,6 +55,11 @@ bool is_logged(nicless_log_level level) {
   return static_cast<int>(level) <= wanted;
 }
 
+// A level that is none is told when a program begins with verbs, though it may have nothing else to hear.
+void check_log_level() {
+  static_cast<void>(is_logged(NICLESS_LOG_ERROR));
+}
+
 void log(nicless_log_level level, const std::string& sentence) {
   if (!is_logged(level)) return;
   const int saved = errno;

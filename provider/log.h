@@ -10,6 +10,7 @@
 namespace nicless::provider {
 
 bool is_logged(nicless_log_level level);
+void check_log_level();  // says so where NICLESS_LOG is none
 void log(nicless_log_level level, const std::string& sentence);
 
 // For a forked child, whose parent may have been in the middle of a sentence. Async-signal-safe.

@@ -10,8 +10,8 @@
 
 namespace nicless::provider {
 
-// EINVAL: no GRH (RoCE has no other addresses; lid.h has a way), a port that is not there, no address at sgid_index, a destination GID
-// of the other IP version.
+// EINVAL: no GRH (RoCE has no other addresses; lid.h has a way), a port that is not there, no address at sgid_index, a
+// destination GID of the other IP version.
 queue::Result<wire::Path> path_of(const Device& device, const ibv_ah_attr& attr);
 
 }  // namespace nicless::provider

@@ -326,7 +326,7 @@ Result<ibv_qp*> create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
   if (!qp) return qp;
   attr->cap = plain.cap;
   qp_of(*qp).hears_itself = flags == 0;
-  if (has_send_ops) install_builder(qp_of(*qp));
+  if (has_send_ops) install_builder(qp_of(*qp), attr->send_ops_flags);
   return qp;
 }
 

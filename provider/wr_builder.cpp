@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "provider/ah.h"
@@ -154,7 +155,14 @@ void WrBuilder::start() {
   refusal_ = {};
 }
 
+static_assert(IBV_QP_EX_WITH_RDMA_WRITE == 1 << IBV_WR_RDMA_WRITE &&
+              IBV_QP_EX_WITH_SEND_WITH_INV == 1 << IBV_WR_SEND_WITH_INV);
+
 void WrBuilder::begin(const ibv_qp_ex& qp, SendOpcode opcode) {
+  // Both enums count in the same order. On hardware the function would not even be there.
+  if ((send_ops_flags_ >> static_cast<unsigned>(opcode) & 1) == 0) {
+    refuse({EINVAL, std::string(to_string(opcode)) + " is not among the send_ops_flags of the queue pair"});
+  }
   parts_.push_back({sges_.size(), inline_data_.size()});
   queue::Wqe& wqe = requests_.emplace_back();
   wqe.wr_id = qp.wr_id;
@@ -216,8 +224,8 @@ queue::Result<void> check_send_ops(std::uint64_t send_ops_flags) {
                       "of send_ops_flags, all but IBV_QP_EX_WITH_TSO and those newer than release 44 are supported");
 }
 
-void install_builder(Qp& qp) {
-  qp.builder = std::make_unique<WrBuilder>();
+void install_builder(Qp& qp, std::uint64_t send_ops_flags) {
+  qp.builder = std::make_unique<WrBuilder>(send_ops_flags);
   ibv_qp_ex& slots = qp.verbs;
   slots.wr_atomic_cmp_swp = wr_atomic_cmp_swp;
   slots.wr_atomic_fetch_add = wr_atomic_fetch_add;

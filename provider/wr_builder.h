@@ -19,6 +19,8 @@ namespace nicless::provider {
 
 class WrBuilder {
  public:
+  // send_ops_flags: the operations that the queue pair was created with; each other one is refused.
+  explicit WrBuilder(std::uint64_t send_ops_flags) : send_ops_flags_(send_ops_flags) {}
   void start() ACQUIRE(building_);
   // The next work request, with the wr_id and flags that stand in the ibv_qp_ex.
   void begin(const ibv_qp_ex& qp, queue::SendOpcode opcode) REQUIRES(building_);
@@ -38,6 +40,7 @@ class WrBuilder {
   };
   void attach_parts() REQUIRES(building_);
 
+  const std::uint64_t send_ops_flags_;
   queue::Mutex building_;
   std::vector<queue::Wqe> requests_ GUARDED_BY(building_);
   std::vector<Parts> parts_ GUARDED_BY(building_);
@@ -49,6 +52,6 @@ class WrBuilder {
 // EOPNOTSUPP: flags of enum ibv_qp_create_send_ops_flags that we do not have; EINVAL: unknown ones.
 queue::Result<void> check_send_ops(std::uint64_t send_ops_flags);
 // Gives the queue pair a builder and fills the slots of its ibv_qp_ex.
-void install_builder(Qp& qp);
+void install_builder(Qp& qp, std::uint64_t send_ops_flags);
 
 }  // namespace nicless::provider

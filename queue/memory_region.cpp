@@ -69,7 +69,11 @@ bool is_implicit(const std::byte* host, std::uint64_t length, std::uint32_t acce
 Result<void> check_range(const std::byte* host, std::uint64_t iova, std::uint64_t length) {
   const std::uint64_t start = as_number(host);
   const std::uint64_t rounding = page_bytes() - 1;
-  if (wraps(start, length) || wraps(start + length, rounding) || wraps(iova, length)) {
+  if (wraps(iova, length)) {
+    return error(EINVAL, "a region of " + std::to_string(length) + " bytes at iova " + hex(iova) +
+                             " would reach past the end of the address space");
+  }
+  if (wraps(start, length) || wraps(start + length, rounding)) {
     return error(EINVAL, "a region of " + std::to_string(length) + " bytes at " + hex(start) +
                              " would reach past the end of the address space");
   }

@@ -105,3 +105,16 @@ TEST_CASE("a queue pair made without send_ops_flags has no such interface", "[wr
   CHECK(ibv_qp_to_qp_ex(pair.b.qp) == nullptr);
   CHECK(errno == EOPNOTSUPP);
 }
+
+TEST_CASE("an operation that send_ops_flags does not have is refused, and nothing is posted", "[wr_builder]") {
+  Pair pair;
+  pair.ex->wr_id = 1;
+  pair.ex->wr_flags = IBV_SEND_SIGNALED;
+  ibv_wr_start(pair.ex);
+  ibv_wr_send(pair.ex);
+  ibv_wr_set_sge(pair.ex, pair.memory.mr->lkey, reinterpret_cast<std::uintptr_t>(pair.memory.bytes.data()), 8);
+  ibv_wr_rdma_read(pair.ex, pair.memory.mr->rkey, reinterpret_cast<std::uintptr_t>(pair.memory.bytes.data()));
+  ibv_wr_set_sge(pair.ex, pair.memory.mr->lkey, reinterpret_cast<std::uintptr_t>(pair.memory.bytes.data()), 8);
+  CHECK(ibv_wr_complete(pair.ex) == EINVAL);
+  CHECK(pair.send_cq.is_empty());
+}
