@@ -173,6 +173,8 @@ Result<void> modify(Qp& qp, const ibv_qp_attr& attr, std::uint32_t mask) {
     report = port.send(now);
   }
   qp.context->runtime.settle(port, report);
+  // A target that nothing completes on has had no other occasion to say why it failed.
+  qp.context->runtime.log_reasons(qp.seat.qpn);
   return {};
 }
 
