@@ -9,6 +9,8 @@
 #include <cctype>
 #include <cerrno>
 
+#include "wire/io/socket_address.h"
+
 namespace nicless::provider {
 namespace {
 
@@ -23,15 +25,11 @@ bool all_zero(const wire::Gid& gid, std::size_t count) {
                      [](std::byte b) { return b == std::byte{0}; });
 }
 
-bool holds_ipv4(const wire::Gid& gid) {
-  return all_zero(gid, 10) && byte_at(gid, 10) == 0xff && byte_at(gid, 11) == 0xff;
-}
-
 // In the order of the table.
 enum class Kind { RoutableIpv4, RoutableIpv6, Loopback, LinkLocal };
 
 Kind kind_of(const wire::Gid& gid) {
-  if (holds_ipv4(gid)) {
+  if (gid.is_ipv4()) {
     if (byte_at(gid, 12) == 127) return Kind::Loopback;
     return byte_at(gid, 12) == 169 && byte_at(gid, 13) == 254 ? Kind::LinkLocal : Kind::RoutableIpv4;
   }
@@ -44,15 +42,15 @@ bool is_routable(const wire::Gid& gid) {
 }
 
 std::optional<wire::Gid> parse_address(const std::string& text) {
-  wire::Gid gid;
-  if (inet_pton(AF_INET6, text.c_str(), gid.bytes.data()) == 1) return gid;
-  gid.bytes[10] = gid.bytes[11] = std::byte{0xff};
-  if (inet_pton(AF_INET, text.c_str(), &gid.bytes[12]) == 1) return gid;
+  in_addr ipv4;
+  if (inet_pton(AF_INET, text.c_str(), &ipv4) == 1) return wire::gid_of(ipv4);
+  in6_addr ipv6;
+  if (inet_pton(AF_INET6, text.c_str(), &ipv6) == 1) return wire::gid_of(ipv6);
   return std::nullopt;
 }
 
 bool is_ipv4_loopback(const wire::Gid& gid) {
-  return kind_of(gid) == Kind::Loopback && holds_ipv4(gid);
+  return kind_of(gid) == Kind::Loopback && gid.is_ipv4();
 }
 
 bool has_address(const Interface& interface, const wire::Gid& gid) {

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "wire/io/raw_syscalls.h"
+#include "wire/io/socket_address.h"
 
 namespace nicless::provider {
 namespace {
@@ -38,19 +39,15 @@ class Socket {
 };
 
 std::optional<wire::Gid> gid_of(const sockaddr* address) {
-  wire::Gid gid;
   if (address->sa_family == AF_INET) {
     sockaddr_in in{};
     std::memcpy(&in, address, sizeof in);
-    gid.bytes[10] = gid.bytes[11] = std::byte{0xff};
-    std::memcpy(&gid.bytes[12], &in.sin_addr, 4);
-    return gid;
+    return wire::gid_of(in.sin_addr);
   }
   if (address->sa_family == AF_INET6) {
     sockaddr_in6 in{};
     std::memcpy(&in, address, sizeof in);
-    std::memcpy(gid.bytes.data(), &in.sin6_addr, 16);
-    return gid;
+    return wire::gid_of(in.sin6_addr);
   }
   return std::nullopt;
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "provider/lid.h"
+#include "wire/io/socket_address.h"
 #include "wire/multicast.h"
 
 namespace nicless::provider {
@@ -20,7 +21,7 @@ queue::Result<wire::Gid> group_from(const wire::Gid& local, const wire::Gid& rem
     return queue::error(EINVAL, to_string(remote) + " is a group of IPv4, and " + to_string(local) +
                                     " at sgid_index is no IPv4 address; choose another index");
   }
-  if (to_string(local) == "::1") {
+  if (local == wire::gid_of(in6addr_loopback)) {
     return queue::error(EINVAL,
                         "IPv6 multicast does not leave from ::1, as Linux has no route for it; choose another "
                         "sgid_index, of IPv4 for this host alone");

@@ -8,6 +8,7 @@
 #include "provider/switch.h"
 
 namespace nicless::provider {
+
 bool is_rocev2() {
   static const bool asked = is_switched_on("NICLESS_ROCEV2", "asks for strict RoCE v2");
   return asked;
@@ -19,16 +20,11 @@ wire::Addressing addressing() {
 
 wire::SocketConfig rocev2_address() {
   wire::SocketConfig config = wire::any_address();
-  const wire::Endpoint only{only_address().value_or(wire::Gid{}), wire::kRoceUdpPort};
-  if (only.address != wire::Gid{}) {
-    const int family = only.address.is_ipv4() ? AF_INET : AF_INET6;
-    const unsigned interface = wire::is_link_local(only.address) ? wire::interface_of(only.address) : 0;
-    wire::to_socket_address(only, family, interface, config.address);
-  } else if (config.address.any.sa_family == AF_INET6) {
-    config.address.v6.sin6_port = htons(wire::kRoceUdpPort);
-  } else {
-    config.address.v4.sin_port = htons(wire::kRoceUdpPort);
-  }
+  const auto only = only_address();
+  int family = config.address.any.sa_family;
+  if (only) family = only->is_ipv4() ? AF_INET : AF_INET6;
+  const unsigned interface = only && wire::is_link_local(*only) ? wire::interface_of(*only) : 0;
+  wire::to_socket_address({only.value_or(wire::Gid{}), wire::kRoceUdpPort}, family, interface, config.address);
   return config;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "queue/check.h"
+#include "queue/format.h"
 #include "wire/rc/requester.h"
 
 namespace nicless::wire {
@@ -249,13 +250,14 @@ void Requester::refused(WcStatus status, const char* why) {
 }
 
 void Requester::refused_for_srq() {
-  const Wqe& oldest = parts_.send_queue->at(parts_.send_queue->retired());
-  reasons_.add(
-      "send wr_id 0x%llx: the peer refused the request as invalid (remote_srqn 0x%x is none of its XRC domain's SRQs, "
-      "the "
-      "message is too long for the receive posted there, or its queue pair does not take the operation)",
-      static_cast<unsigned long long>(oldest.wr_id), oldest.remote_srqn.value());
-  fail(WcStatus::RemInvReqErr);
+  const std::uint32_t srqn = parts_.send_queue->at(parts_.send_queue->retired()).remote_srqn.value();
+  refused(
+      WcStatus::RemInvReqErr,
+      queue::format("the peer refused the request as invalid (remote_srqn 0x%x is none of its XRC domain's SRQs, the "
+                    "message is too long for the receive posted there, or its queue pair does not take the "
+                    "operation)",
+                    srqn)
+          .c_str());
 }
 
 void Requester::fail(WcStatus status) {
