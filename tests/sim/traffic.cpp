@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "tests/sim/drain.h"
 #include "tests/sim/planner.h"
 
 namespace nicless::sim {
@@ -36,10 +37,9 @@ struct Traffic::End {
   std::optional<ReceivePool> own_pool;
   ReceivePool* pool = nullptr;
   End* peer = nullptr;
-  std::optional<Flow> flow;                  // of this end's requests
-  bool is_draining = false;                  // in SQD
-  queue::RKey window{};                      // a type 2 window of this end's
-  std::optional<std::uint32_t> drained_psn;  // SQ_DRAINED has come: no request may go out
+  std::optional<Flow> flow;  // of this end's requests
+  Drain drain;
+  queue::RKey window{};  // a type 2 window of this end's
 };
 
 struct Traffic::Connection {
@@ -143,7 +143,7 @@ void Traffic::act() {
   End& end = *connection.ends[who];
   switch (rng_.below(4)) {
     case 0:
-      if (end.is_draining || rng_.chance(config_.drains)) drain(who, end);
+      if (end.drain.is_under_way() || rng_.chance(config_.drains)) end.drain.step(world_, rng_, end.side, who);
       return post_send(who, end);
     case 1:
       if (!rng_.chance(config_.late_receives)) post_recv(end);
@@ -172,7 +172,7 @@ bool Traffic::is_everything_posted() const {
   for (const auto& connection : connections_) {
     for (const auto& each : connection->ends) {
       const End& end = *each;
-      if (end.is_draining || end.flow->posted() < end.flow->requests().size()) return false;
+      if (end.drain.is_under_way() || end.flow->posted() < end.flow->requests().size()) return false;
       if (end.pool->outstanding() < receives_due(end)) return false;
     }
   }
@@ -267,33 +267,6 @@ void Traffic::poll(End& end) {
     ++completions_;
     end.flow->on_send_completion(wc);
   }
-}
-
-// RTS -> SQD, then on every look: has SQ_DRAINED come, and does nothing go out from then until RTS?
-void Traffic::drain(std::size_t who, End& end) {
-  wire::ProgramQueuePair& qp = end.side.qp();
-  const QpState state = qp.state();
-  if (!end.is_draining && state == QpState::Rts) {
-    static_cast<void>(end.side.to_state(world_.now(), QpState::Sqd, wire::attr_mask::kEnSqdAsyncNotify));
-    end.is_draining = true;
-    world_.flush(who);
-    return;
-  }
-  if (state != QpState::Sqd) {
-    end.is_draining = false;
-    end.drained_psn.reset();
-    return;
-  }
-  while (const auto event = end.side.async_events().take()) {
-    if (event->type == queue::AsyncType::SqDrained) end.drained_psn = qp.attributes().sq_psn;
-  }
-  if (!end.drained_psn) return;
-  if (*end.drained_psn != qp.attributes().sq_psn) world_.fail("a drained send queue sends");
-  if (rng_.chance(0.3)) return;
-  end.is_draining = false;
-  end.drained_psn.reset();
-  static_cast<void>(end.side.to_state(world_.now(), QpState::Rts));
-  world_.flush(who);
 }
 
 void Traffic::check_at_rest() {

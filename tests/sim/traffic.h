@@ -44,7 +44,6 @@ class Traffic {
   queue::Binding bind_anew(End& end) const;
   void post_recv(End& end);
   void poll(End& end);
-  void drain(std::size_t who, End& end);
   void check_at_rest();
   void check_common_word(std::size_t who);
   std::string reasons();

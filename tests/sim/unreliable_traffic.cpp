@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "tests/sim/unreliable_traffic.h"
+#include "tests/sim/drain.h"
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "wire/ud/grh.h"
 
@@ -65,8 +65,7 @@ struct UnreliableTraffic::End {
   std::size_t receives_due = 0;    // one for each message to this end
   bool is_flushing = false;        // a send failed: those behind it are flushed until the program resumes
   bool is_broken = false;          // a receive failed: the queue pair is in ERR
-  bool is_draining = false;        // in SQD
-  std::optional<std::uint32_t> drained_psn;
+  Drain drain;
 };
 
 UnreliableTraffic::UnreliableTraffic(const UnreliableConfig& config)
@@ -151,7 +150,7 @@ void UnreliableTraffic::act() {
   End& end = *ends_[rng_.below(static_cast<std::uint32_t>(ends_.size()))];
   switch (rng_.below(4)) {
     case 0:
-      if (end.is_draining || rng_.chance(config_.drains)) drain(end);
+      if (end.drain.is_under_way() || rng_.chance(config_.drains)) end.drain.step(world_, rng_, end.side, end.host);
       if (end.side.qp().state() == QpState::Sqe && rng_.chance(0.3)) resume(end);
       return post_send(end);
     case 1:
@@ -167,7 +166,7 @@ void UnreliableTraffic::act() {
 
 bool UnreliableTraffic::is_everything_posted() const {
   return std::all_of(ends_.begin(), ends_.end(),
-                     [](const auto& end) { return end->posted == end->messages.size() && !end->is_draining; });
+                     [](const auto& end) { return end->posted == end->messages.size() && !end->drain.is_under_way(); });
 }
 
 void UnreliableTraffic::post_send(End& end) {
@@ -321,32 +320,6 @@ Wc UnreliableTraffic::expected_receive(std::uint64_t wr_id, End& sender, const M
     wc.src_qp = sender.side.qpn().value();
   }
   return wc;
-}
-
-// RTS -> SQD, then on every look: has SQ_DRAINED come, and does nothing go out from then until RTS?
-void UnreliableTraffic::drain(End& end) {
-  const QpState state = end.side.qp().state();
-  if (!end.is_draining && state == QpState::Rts) {
-    static_cast<void>(end.side.to_state(world_.now(), QpState::Sqd, wire::attr_mask::kEnSqdAsyncNotify));
-    end.is_draining = true;
-    world_.flush(end.host);
-    return;
-  }
-  if (state != QpState::Sqd) {
-    end.is_draining = false;
-    end.drained_psn.reset();
-    return;
-  }
-  while (const auto event = end.side.async_events().take()) {
-    if (event->type == queue::AsyncType::SqDrained) end.drained_psn = end.side.qp().attributes().sq_psn;
-  }
-  if (!end.drained_psn) return;
-  if (*end.drained_psn != end.side.qp().attributes().sq_psn) world_.fail("a drained send queue sends");
-  if (rng_.chance(0.3)) return;
-  end.is_draining = false;
-  end.drained_psn.reset();
-  static_cast<void>(end.side.to_state(world_.now(), QpState::Rts));
-  world_.flush(end.host);
 }
 
 void UnreliableTraffic::check_at_rest(End& end) {

@@ -64,7 +64,6 @@ class UnreliableTraffic {
   void on_message(End& end, const Wc& wc, const std::vector<Piece>& pieces);
   Wc expected_receive(std::uint64_t wr_id, End& sender, const Message& message) const;
   void resume(End& end);
-  void drain(End& end);
   void check_at_rest(End& end);
   void expect_written(End& target, std::size_t offset, const Message& message);
 
