@@ -9,6 +9,7 @@
 #include "cm/answers.h"
 #include "cm/cm_id.h"
 #include "provider/private.h"
+#include "wire/packet/cm_answers.h"
 
 namespace nicless::cm {
 namespace {

@@ -11,29 +11,6 @@ std::optional<CommId> receiver_of(const Body& body) {
   return std::nullopt;
 }
 
-// What makes sense to someone who has no such connection. A REP: its sender must not wait for an RTU.
-std::optional<wire::CmMessage::Body> polite(const wire::CmRep& rep) {
-  return wire::CmRej{.local_id = rep.remote_id,
-                     .remote_id = rep.local_id,
-                     .answered = wire::CmAnswered::Rep,
-                     .reason = wire::RejReason::InvalidCommId};
-}
-// The release of a connection that is gone: it ended, so yes.
-std::optional<wire::CmMessage::Body> polite(const wire::CmDreq& dreq) {
-  return wire::CmDrep{.local_id = dreq.remote_id, .remote_id = dreq.local_id};
-}
-std::optional<wire::CmMessage::Body> polite(const wire::CmSidrReq& req) {
-  return wire::CmSidrRep{
-      .request_id = req.request_id, .status = wire::SidrStatus::InvalidServiceId, .service = req.service};
-}
-std::optional<wire::CmMessage::Body> polite(const wire::CmLap& lap) {
-  return wire::CmApr{.local_id = lap.remote_id, .remote_id = lap.local_id, .status = wire::CmApr::kUnsupported};
-}
-template <typename Other>
-std::optional<wire::CmMessage::Body> polite(const Other&) {
-  return std::nullopt;
-}
-
 }  // namespace
 
 ConnectionEntry* find_addressee(ConnectionTable& connections, const wire::Gid& from, const wire::CmMessage& message) {
@@ -49,22 +26,11 @@ ConnectionEntry* find_addressee(ConnectionTable& connections, const wire::Gid& f
   return entry != nullptr && entry->path.remote.address == from ? entry : nullptr;
 }
 
-wire::CmMessage refusal(const wire::CmMessage& request, wire::RejReason reason) {
-  const auto& req = std::get<wire::CmReq>(request.body);
-  return {request.tid, wire::CmRej{.remote_id = req.local_id, .answered = wire::CmAnswered::Req, .reason = reason}};
-}
-
 std::optional<wire::RejReason> refuses(const wire::CmReq& request) {
   if (request.transport != wire::CmService::Rc && request.transport != wire::CmService::Uc)
     return wire::RejReason::InvalidTransportType;
   if (!request.cma()) return wire::RejReason::Unsupported;  // who asks? not an rdma_cm
   return std::nullopt;
-}
-
-std::optional<wire::CmMessage> answer_of_nobody(const wire::CmMessage& message) {
-  const auto body = std::visit([](const auto& received) { return polite(received); }, message.body);
-  if (!body) return std::nullopt;
-  return wire::CmMessage{message.tid, *body};
 }
 
 }  // namespace nicless::cm

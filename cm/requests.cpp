@@ -6,11 +6,11 @@
 
 #include "cm/address.h"
 #include "cm/agent.h"
-#include "cm/answers.h"
 #include "cm/cm_id.h"
 #include "cm/connect.h"
 #include "cm/event_names.h"
 #include "provider/private.h"
+#include "wire/packet/cm_answers.h"
 
 namespace nicless::cm {
 namespace {

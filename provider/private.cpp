@@ -66,21 +66,6 @@ wire::Gid gid_of(const std::uint8_t address[16]) {
   return gid;
 }
 
-Result<void> send_mad(nicless_gsi& gsi, const wire::Mad& mad) {
-  auto runtime = Runtime::current();
-  if (!runtime) return runtime.error();
-  wire::UdpPort& port = *gsi.port;
-  wire::TurnReport report;
-  {
-    queue::MutexLock lock(port.mutex);
-    if (!port.is_open()) return queue::error(EBADF, "the endpoint is closed");
-    port.engine().gsi().post(mad);
-    report = port.send(wire::now());
-  }
-  (*runtime)->settle(port, report);
-  return {};
-}
-
 // Opened at the first call; a forked child opens its own.
 struct SharedGsi {
   queue::Mutex mutex;
@@ -170,7 +155,9 @@ int nicless_gsi_send(nicless_gsi* gsi, const uint8_t local[16], const nicless_en
     out.to = {gid_of(remote->address), remote->port};
     out.ip.traffic_class = traffic_class;
     std::memcpy(out.bytes.data(), mad, out.bytes.size());
-    return send_mad(*gsi, out);
+    auto runtime = Runtime::current();
+    if (!runtime) return runtime.error();
+    return (*runtime)->send_mad(*gsi->port, out);
   });
 }
 

@@ -10,10 +10,12 @@
 #include <cstring>
 #include <new>
 
+#include "provider/cm_nobody.h"
 #include "provider/log.h"
 #include "provider/port_watch.h"
 #include "provider/process.h"
 #include "provider/rocev2.h"
+#include "wire/io/clock.h"
 #include "wire/io/pcap_trace.h"
 
 namespace nicless::provider {
@@ -75,7 +77,9 @@ Result<Runtime*> Runtime::current() {
 }
 
 Runtime::Runtime(std::unique_ptr<ProcessFaults> faults)
-    : faults_(std::move(faults)), srqn_(static_cast<std::uint32_t>(random_u64())) {}
+    : faults_(std::move(faults)), srqn_(static_cast<std::uint32_t>(random_u64())) {
+  if (is_rocev2()) cm_desk_.set_agent(cm_of_nobody(), this);
+}
 
 queue::Srqn Runtime::next_srqn() {
   constexpr std::uint32_t kMask = 0xffffff;
@@ -108,11 +112,14 @@ Result<std::shared_ptr<wire::UdpPort>> Runtime::open_data_port(const wire::Socke
   return port;
 }
 
-// Opened once and then kept, as an adapter keeps its address.
+// Opened once and then kept, as an adapter keeps its address. It has QP 1 from the start: with it come questions.
 Result<std::shared_ptr<wire::UdpPort>> Runtime::rocev2_port() {
   if (!data_ports_.empty()) return data_ports_.front();
   auto port = open_data_port(rocev2_address());
-  if (port) return port;
+  if (port) {
+    cm_desk_.add(*port);
+    return port;
+  }
   const queue::Error explained = explain_taken_address(port.error());
   log(NICLESS_LOG_ERROR, explained.why);
   return explained;
@@ -178,6 +185,18 @@ void Runtime::close_locked(const std::shared_ptr<wire::UdpPort>& port) {
   queue::MutexLock lock(port->mutex);
   port->close();
   closed_faults_ = closed_faults_ + port->fault_counters();
+}
+
+Result<void> Runtime::send_mad(wire::UdpPort& port, const wire::Mad& mad) {
+  wire::TurnReport report;
+  {
+    queue::MutexLock lock(port.mutex);
+    if (!port.is_open()) return queue::error(EBADF, "the endpoint is closed");
+    port.engine().gsi().post(mad);
+    report = port.send(wire::now());
+  }
+  settle(port, report);
+  return {};
 }
 
 void Runtime::settle(wire::UdpPort& port, const wire::TurnReport& report) {

@@ -58,6 +58,9 @@ class Runtime final : public wire::ProgressOwner {
   Result<std::shared_ptr<wire::UdpPort>> open_port(const wire::SocketConfig& config) EXCLUDES(registry_);
   void close_port(const std::shared_ptr<wire::UdpPort>& port) EXCLUDES(registry_);
 
+  // One management datagram, from QP 1 of this port. EBADF: it is closed.
+  Result<void> send_mad(wire::UdpPort& port, const wire::Mad& mad);
+
   // After a turn on a program's thread, with no lock held: passes on what the turn could not finish.
   void settle(wire::UdpPort& port, const wire::TurnReport& report);
   // CQs whose events may wait (ibv_modify_cq): the progress thread raises them when they are due.

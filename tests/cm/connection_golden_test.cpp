@@ -10,6 +10,7 @@
 #include "cm/connection.h"
 #include "cm/messages.h"
 #include "tests/support/golden.h"
+#include "wire/packet/cm_answers.h"
 #include "wire/packet/mad.h"
 #include "wire/packet/packet.h"
 
@@ -212,23 +213,6 @@ TEST_CASE("a client that gives up says so as the kernel does", "[golden]") {
   static_cast<void>(active.next_message());
   active.abandon(Instant{});
   CHECK(active.next_message() == find<wire::CmRej>(messages).message);
-}
-
-TEST_CASE("a datagram service that nobody offers is answered as the kernel answers", "[golden]") {
-  const auto messages = cm_messages("sidr-no-listener");
-  CHECK(answer_of_nobody(find<wire::CmSidrReq>(messages).message) == find<wire::CmSidrRep>(messages).message);
-}
-
-TEST_CASE("a release of a connection that is gone is confirmed", "[golden]") {
-  const auto messages = cm_messages("rping-C2");
-  CHECK(answer_of_nobody(find<wire::CmDreq>(messages).message) == find<wire::CmDrep>(messages).message);
-  CHECK_FALSE(answer_of_nobody(find<wire::CmRtu>(messages).message));
-  CHECK_FALSE(answer_of_nobody(find<wire::CmDrep>(messages).message));
-  const auto rep = find<wire::CmRep>(messages);
-  const auto refused = answer_of_nobody(rep.message);
-  REQUIRE(refused);
-  CHECK(std::get<wire::CmRej>(refused->body).reason == wire::RejReason::InvalidCommId);
-  CHECK(std::get<wire::CmRej>(refused->body).remote_id == rep.body().local_id);
 }
 
 }  // namespace

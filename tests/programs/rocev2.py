@@ -60,11 +60,23 @@ def no_listener(world):
     first.expect_running()
 
 
+def no_connection_manager(world):
+    """QP 1 of a process that has no librdmacm says so, too."""
+    (address, env), (_, client_env) = ends(world)
+    port = world.free_port()
+    first = world.start("first", ["ibv_rc_pingpong", "-g", 0, "-p", port], options=("--rocev2",), env=env)
+    first.wait_port("tcp", port, world.bound(10))
+    world.run("client", ["rping", "-c", "-a", address], host="b", options=("--rocev2",), env=client_env, status=FAILS,
+              prints=(r"REJECTED, error 8",))
+    first.expect_running()
+
+
 def table(world):
     """On two hosts the cases would have the same addresses and run side by side: there it is one case of all."""
     cases = [(name, functools.partial(program, server=server, client=client, prints=prints))
              for name, server, client, prints in PROGRAMS]
-    cases += [("address taken", address_taken), ("no listener", no_listener)]
+    cases += [("address taken", address_taken), ("no listener", no_listener),
+              ("no connection manager", no_connection_manager)]
     if world.name == "loopback":
         return [(f"strict RoCE v2: {name}", case) for name, case in cases]
 

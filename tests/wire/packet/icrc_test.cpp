@@ -59,14 +59,17 @@ TEST_CASE("the check recovers the IPv4 id it cannot see", "[packet][icrc]") {
   CHECK(check.ip_id == kSendIpId);
 }
 
+// A peer that counts, as Soft-RoCE does, comes by all of them.
 TEST_CASE("any id that seals a packet is recovered", "[packet][icrc]") {
   Sample sample(kClient, kServer);
-  const int id = GENERATE(0, 1, 2, 63, 255, 256, 0x1234, 0x8000, 0xffff);
-  seal(sample.out, static_cast<std::uint16_t>(id));
-  const auto bytes = to_bytes(sample.out);
-  const IcrcCheck check = check_icrc({bytes, kClient, kServer});
-  CHECK(check.good);
-  CHECK(check.ip_id == id);
+  std::size_t recovered = 0;
+  for (std::uint32_t id = 0; id <= 0xffff; ++id) {
+    seal(sample.out, static_cast<std::uint16_t>(id));
+    const auto bytes = to_bytes(sample.out);
+    const IcrcCheck check = check_icrc({bytes, kClient, kServer});
+    if (check.good && check.ip_id == id) ++recovered;
+  }
+  CHECK(recovered == 0x10000);
 }
 
 TEST_CASE("no single-bit error passes", "[packet][icrc]") {
