@@ -19,6 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 HOST, HOST6 = "10.77.0.254", "fd77::fe"
 GUEST, GUEST6 = "10.77.0.1", "fd77::1"
 TAP = "tap0"
+BUILD_BOUND = 300  # seconds; a minute is usual
 
 
 def cache_folder():
@@ -31,10 +32,14 @@ def build(kernel, folder):
     if (folder / kernel / "initrd").exists():
         return 0
     started = time.monotonic()
-    made = subprocess.run([HERE / "build_guest", kernel, folder], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, check=False)
+    try:
+        made = subprocess.run([HERE / "build_guest", kernel, folder], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, check=False, timeout=BUILD_BOUND)
+    except subprocess.TimeoutExpired:
+        raise Skip(f"the guest cannot be made within {BUILD_BOUND} s: Debian's packages come too slowly") from None
     if made.returncode != 0:
-        raise Skip(f"the guest cannot be made: {made.stdout.strip().splitlines()[-1] if made.stdout else 'no output'}")
+        said = made.stdout.strip().splitlines() or ["no output"]
+        raise Skip(f"the guest cannot be made: {said[-1]}")
     return time.monotonic() - started
 
 
@@ -49,10 +54,11 @@ class Network:
     def open(self):
         if subprocess.run(["ip", "netns", "add", self.name], capture_output=True, check=False).returncode != 0:
             raise Skip("no network namespaces (needs root)")
-        for command in (f"ip tuntap add {TAP} mode tap", f"sysctl -qw net.ipv6.conf.{TAP}.accept_dad=0",
-                        f"ip link set {TAP} mtu {self.mtu} up", "ip link set lo up", f"ip addr add {HOST}/24 dev {TAP}",
-                        f"ip -6 addr add {HOST6}/64 dev {TAP} nodad"):
-            subprocess.run([*self.prefix, *command.split()], check=True)
+        for command in (f"ip tuntap add {TAP} mode tap", f"ip link set {TAP} mtu {self.mtu} up", "ip link set lo up",
+                        f"ip addr add {HOST}/24 dev {TAP}", f"ip -6 addr add {HOST6}/64 dev {TAP} nodad"):
+            done = subprocess.run([*self.prefix, *command.split()], capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise Skip(f"{command}: {done.stderr.strip()}")
 
     def close(self):
         subprocess.run(["ip", "netns", "del", self.name], capture_output=True, check=False)
