@@ -8,6 +8,7 @@
 
 #include "cm/answers.h"
 #include "cm/cm_id.h"
+#include "cm/datagram.h"
 #include "provider/private.h"
 #include "wire/packet/cm_answers.h"
 
@@ -101,7 +102,7 @@ Identity Agent::make_identity(std::uint64_t ca_guid) {
   CommId id{};
   do {
     id = CommId(rng.next_u32());
-  } while (id.value() == 0 || connections.find(id) != nullptr);
+  } while (id.value() == 0 || connections.find(id) != nullptr || sidr.find(id.value()) != nullptr);
   return {id, (std::uint64_t{tid_high} << 32) | byte_swapped(id.value()), ca_guid};
 }
 
@@ -115,7 +116,13 @@ void Agent::pump(ConnectionEntry& entry, Instant at_time) {
 }
 
 std::optional<Instant> Agent::next_deadline() const {
-  return queue::earliest(connections.next_deadline(), peers.next_deadline());
+  return queue::earliest(queue::earliest(connections.next_deadline(), peers.next_deadline()), sidr.next_deadline());
+}
+
+CmId* Agent::find_listener(wire::ServiceId service, const wire::Gid& local) const {
+  const auto space = wire::port_space_of(service);
+  if (!space) return nullptr;
+  return ports.find_listener(static_cast<rdma_port_space>(*space), wire::port_of(service), local);
 }
 
 void Agent::orphan(ConnectionEntry& entry, Instant at_time) {
@@ -136,15 +143,15 @@ void Agent::on_mad(Instant at_time, nicless_gsi* at, const wire::Endpoint& remot
     pump(*entry, at_time);
     return;
   }
-  if (const auto* request = std::get_if<wire::CmReq>(&message.body)) {
-    const auto space = wire::port_space_of(request->service);
-    CmId* listener =
-        space ? ports.find_listener(static_cast<rdma_port_space>(*space), wire::port_of(request->service), local)
-              : nullptr;
+  if (const auto* reply = std::get_if<wire::CmSidrRep>(&message.body))
+    return sidr_reply_arrived(*this, at_time, remote.address, *reply);
+  if (std::holds_alternative<wire::CmSidrReq>(message.body)) {
+    if (sidr_request_arrived(*this, path, message)) return;
+  } else if (const auto* request = std::get_if<wire::CmReq>(&message.body)) {
+    CmId* listener = find_listener(request->service, local);
     if (listener == nullptr) return send(path, refusal(message, wire::RejReason::InvalidServiceId));
     if (const auto why = refuses(*request)) return send(path, refusal(message, *why));
-    request_arrived(*this, *listener, path, message);
-    return;
+    return request_arrived(*this, *listener, path, message);
   }
   if (const auto reply = answer_of_nobody(message)) send(path, *reply);
 }
@@ -156,6 +163,7 @@ void Agent::on_unreachable(Instant at_time, const wire::Endpoint& remote) {
     entry->connection.on_unreachable(at_time);
     pump(*entry, at_time);
   }
+  sidr_unreachable(*this, at_time, remote);
 }
 
 void Agent::on_deadline(Instant at_time) {
@@ -163,6 +171,7 @@ void Agent::on_deadline(Instant at_time) {
     entry->connection.on_deadline(at_time);
     pump(*entry, at_time);
   }
+  sidr_deadlines(*this, at_time);
   while (const auto peer = peers.next_due(at_time)) {
     ConnectionEntry* entry = connections.find_probeable(*peer);
     if (entry == nullptr) {
@@ -172,6 +181,17 @@ void Agent::on_deadline(Instant at_time) {
       pump(*entry, at_time);
     }
   }
+}
+
+Result<MadPath> path_to_service(const CmId& id) {
+  MadPath path{nullptr, id.local, {id.remote.address, nicless_gsi_port_of(id.remote.port)}, id.tos};
+  std::uint16_t port = 0;
+  if (id.binding) {
+    path.gsi = id.binding->socket->gsi;
+  } else if (int e = nicless_gsi_shared(&path.gsi, &port)) {
+    return queue::error(e, "the process's UDP socket for outgoing connections cannot be opened");
+  }
+  return path;
 }
 
 void send(const MadPath& path, const wire::CmMessage& message) {

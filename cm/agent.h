@@ -14,6 +14,7 @@
 #include "cm/devices.h"
 #include "cm/peer_watch.h"
 #include "cm/ports.h"
+#include "cm/sidr_table.h"
 #include "queue/mutex.h"
 #include "queue/rng.h"
 
@@ -32,13 +33,14 @@ struct Agent {
   Ports ports GUARDED_BY(mutex);
   ConnectionTable connections GUARDED_BY(mutex);
   PeerWatch peers GUARDED_BY(mutex);
+  SidrTable sidr GUARDED_BY(mutex);
   queue::Rng rng GUARDED_BY(mutex);
   std::vector<nicless_gsi*> closing GUARDED_BY(mutex);  // to be closed once the lock is free
   const std::uint32_t tid_high;
 
   explicit Agent(std::uint64_t seed);
 
-  // A new name for this end of a connection.
+  // A new name for this end of a connection or of a resolution.
   Identity make_identity(std::uint64_t ca_guid) REQUIRES(mutex);
   // Sends what the connection has to send, tells its owner what happened, forgets it when all is over.
   void pump(ConnectionEntry& entry, Instant now) REQUIRES(mutex);
@@ -46,6 +48,8 @@ struct Agent {
   void orphan(ConnectionEntry& entry, Instant now) REQUIRES(mutex);
 
   std::optional<Instant> next_deadline() const REQUIRES(mutex);
+  // Who listens for that service at that address of this machine.
+  CmId* find_listener(wire::ServiceId service, const wire::Gid& local) const REQUIRES(mutex);
 
   void on_mad(Instant now, nicless_gsi* at, const wire::Endpoint& remote, const wire::Gid& local,
               const wire::CmMessage& message) REQUIRES(mutex);
@@ -54,6 +58,9 @@ struct Agent {
 };
 
 Instant now();
+
+// The way of an id's requests: from the socket it is bound to, or from the process's own. The id has a route.
+Result<MadPath> path_to_service(const CmId& id);
 
 // Sends one message along the path. What cannot be sent is as good as lost on the way: who waits for it asks again.
 void send(const MadPath& path, const wire::CmMessage& message);
@@ -71,9 +78,9 @@ class SCOPED_CAPABILITY Turn {
   std::optional<Instant> deadline_before_;
 };
 
-// A REQ has come for this listener: makes the id of the connection and queues CONNECT_REQUEST. False: the backlog is
-// full and the REQ is forgotten; the peer asks again.
-bool request_arrived(Agent& agent, CmId& listener, const MadPath& path, const wire::CmMessage& message);
+// A REQ has come for this listener: makes the id of the connection and queues CONNECT_REQUEST. If the backlog is full
+// the REQ is forgotten; the peer asks again.
+void request_arrived(Agent& agent, CmId& listener, MadPath path, const wire::CmMessage& message);
 
 // What became of a connection, as an event for the id.
 void report(CmId& id, const ConnectionEvent& event);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cm/agent.h"
+#include "cm/datagram.h"
 #include "cm/event_names.h"
 #include "provider/private.h"
 
@@ -97,6 +98,7 @@ Result<void> destroy_id(CmId& id) {
     Turn turn(**agent);
     if (id.connection != nullptr) (*agent)->orphan(*id.connection, now());
     id.connection = nullptr;
+    release_datagram(**agent, id);
     id.stage = CmId::Stage::Idle;  // listens no more
     if (id.binding)
       if (nicless_gsi* unused = (*agent)->ports.release(*id.binding, id)) (*agent)->closing.push_back(unused);
@@ -157,6 +159,8 @@ Result<void> complete(CmId& id) {
   if (status == 0) return {};
   if ((*event)->event == RDMA_CM_EVENT_REJECTED)
     return queue::error(ECONNREFUSED, "the peer refused, " + reject_reason(status));
+  if ((*event)->event == RDMA_CM_EVENT_UNREACHABLE && status > 0)
+    return queue::error(ECONNREFUSED, sidr_status(status));
   return queue::error(status < 0 ? -status : status, std::string("ended in ") + rdma_event_str((*event)->event));
 }
 

@@ -21,6 +21,7 @@
 #include "cm/devices.h"
 #include "cm/event_channel.h"
 #include "cm/ports.h"
+#include "cm/sidr_table.h"
 #include "queue/result.h"
 
 namespace nicless::cm {
@@ -56,6 +57,10 @@ struct CmId : rdma_cm_id {
   std::uint8_t initiator_depth = 0;
   std::uint8_t responder_resources = 0;
   bool had_connect_error = false;  // CONNECT_ERROR was the last word on it
+
+  // Datagram services: what is being asked, or was asked and not answered yet.
+  std::optional<SidrTable::RequestId> sidr_question;
+  std::optional<SidrTable::AnswerKey> sidr_request;
 
   // Listeners.
   int backlog = 0;

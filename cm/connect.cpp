@@ -7,6 +7,8 @@
 
 #include "cm/address.h"
 #include "cm/agent.h"
+#include "cm/conn_param.h"
+#include "cm/datagram.h"
 #include "cm/messages.h"
 #include "cm/qp.h"
 #include "cm/resolve.h"
@@ -18,15 +20,6 @@ namespace {
 constexpr int kBacklogMax = 1024;  // also what 0 and nonsense mean, as in the kernel
 constexpr std::uint8_t kMostRetries = 7;
 
-bool is_datagram(const CmId& id) {
-  return id.qp_type == IBV_QPT_UD;
-}
-
-Result<void> check_datagram(const CmId& id) {
-  if (!is_datagram(id)) return {};
-  return queue::error(EOPNOTSUPP, "datagram services (RDMA_PS_UDP, RDMA_PS_IPOIB) are not there yet");
-}
-
 // What rdma_connect(3) and rdma_accept(3) say about their parameters.
 Result<void> check_param(const CmId& id, const rdma_conn_param* param) {
   if (id.device == nullptr) return queue::error(EINVAL, "the id is not bound to a device");
@@ -34,33 +27,13 @@ Result<void> check_param(const CmId& id, const rdma_conn_param* param) {
     if (id.qp != nullptr || id.ps != RDMA_PS_TCP) return {};
     return queue::error(EINVAL, "conn_param may only be NULL if the id has a queue pair");
   }
+  if (is_datagram(id)) return {};
   if (param->responder_resources != RDMA_MAX_RESP_RES &&
       param->responder_resources > id.device->max_responder_resources)
     return queue::error(EINVAL, "responder_resources is more than the device's max_qp_rd_atom");
   if (param->initiator_depth != RDMA_MAX_INIT_DEPTH && param->initiator_depth > id.device->max_initiator_depth)
     return queue::error(EINVAL, "initiator_depth is more than the device's max_qp_init_rd_atom");
   return {};
-}
-
-std::span<const std::byte> private_data_of(const rdma_conn_param* param) {
-  if (param == nullptr || param->private_data == nullptr) return {};
-  return {static_cast<const std::byte*>(param->private_data), param->private_data_len};
-}
-
-Result<void> check_length(std::size_t bytes, std::size_t bytes_max) {
-  if (bytes <= bytes_max) return {};
-  return queue::error(
-      EINVAL, std::to_string(bytes) + " bytes of private data; " + std::to_string(bytes_max) + " fit into the message");
-}
-
-std::uint32_t qp_number(const CmId& id, const rdma_conn_param* param) {
-  if (id.qp != nullptr) return id.qp->qp_num;
-  return param == nullptr ? 0 : param->qp_num & 0xffffff;
-}
-
-bool uses_srq(const CmId& id, const rdma_conn_param* param) {
-  if (id.qp != nullptr) return id.qp->srq != nullptr;
-  return param != nullptr && param->srq != 0;
 }
 
 EndSpec describe_end(const CmId& id, const rdma_conn_param* param) {
@@ -97,19 +70,14 @@ Result<void> start_connecting(Agent& agent, CmId& id, const rdma_conn_param* par
     return queue::error(EINVAL,
                         "rdma_resolve_addr and rdma_resolve_route have to succeed before, and one "
                         "connection is all an id can have");
-  MadPath path{nullptr, id.local, {id.remote.address, nicless_gsi_port_of(id.remote.port)}, id.tos};
-  std::uint16_t port = 0;
-  if (id.binding) {
-    path.gsi = id.binding->socket->gsi;
-  } else if (int e = nicless_gsi_shared(&path.gsi, &port)) {
-    return queue::error(e, "the process's UDP socket for outgoing connections cannot be opened");
-  }
+  const auto path = path_to_service(id);
+  if (!path) return path.error();
   const auto user = private_data_of(param);
   std::vector<std::byte> data = std::exchange(id.connect_data, {});
   data.insert(data.end(), user.begin(), user.end());
   const auto request = build_request(describe_request(id, param, agent.rng.next_u32()), data);
   const Identity me = agent.make_identity(id.device->ca_guid);
-  id.connection = &agent.connections.add(Connection::connect(now(), me, request), path, &id);
+  id.connection = &agent.connections.add(Connection::connect(now(), me, request), *path, &id);
   id.stage = CmId::Stage::Connecting;
   agent.pump(*id.connection, now());
   return {};
@@ -133,8 +101,8 @@ std::uint8_t choose(const std::uint8_t* asked, std::uint8_t requested, std::uint
 }  // namespace
 
 Result<void> connect(CmId& id, const rdma_conn_param* param) {
-  if (auto ok = check_datagram(id); !ok) return ok;
   if (auto ok = check_param(id, param); !ok) return ok;
+  if (is_datagram(id)) return connect_datagram(id, param);
   const std::size_t bytes = id.connect_data.size() + private_data_of(param).size();
   if (auto ok = check_length(bytes, wire::CmReq::kUserBytes); !ok) return ok;
   const auto agent = Agent::instance();
@@ -166,10 +134,10 @@ Result<void> listen(CmId& id, int backlog) {
 }
 
 Result<void> accept(CmId& id, const rdma_conn_param* param) {
-  if (auto ok = check_datagram(id); !ok) return ok;
   if (id.stage != CmId::Stage::Requested)
     return queue::error(EINVAL, "the id did not come with a CONNECT_REQUEST, or was accepted already");
   if (auto ok = check_param(id, param); !ok) return ok;
+  if (is_datagram(id)) return accept_datagram(id, param);
   if (auto ok = check_length(private_data_of(param).size(), wire::CmRep::kPrivateBytes); !ok) return ok;
   id.initiator_depth =
       choose(param == nullptr ? nullptr : &param->initiator_depth, id.initiator_depth, id.device->max_initiator_depth);
@@ -185,6 +153,7 @@ Result<void> accept(CmId& id, const rdma_conn_param* param) {
 }
 
 Result<void> reject(CmId& id, std::span<const std::byte> private_data) {
+  if (is_datagram(id)) return reject_datagram(id, private_data);
   if (auto ok = check_length(private_data.size(), wire::CmRej::kPrivateBytes); !ok) return ok;
   const auto agent = Agent::instance();
   if (!agent) return agent.error();
@@ -226,6 +195,7 @@ Result<void> disconnect(CmId& id) {
   const auto agent = Agent::instance();
   if (!agent) return agent.error();
   move_to_error(id);
+  if (is_datagram(id) && id.stage == CmId::Stage::Connecting) return {};  // nobody needs to hear of it
   {
     Turn turn(**agent);
     if (id.connection == nullptr) return queue::error(EINVAL, "the id was never connected");

@@ -36,4 +36,18 @@ std::string reject_reason(int status) {
   }
 }
 
+std::string sidr_status(int status) {
+  const std::string number = "status " + std::to_string(status);
+  switch (status) {
+    case 1:
+      return number + ": nobody listens there";
+    case 2:
+      return number + ": the program there refused";
+    case 3:
+      return number + ": the service has no queue pair";
+    default:
+      return number + " (IBTA table 120)";
+  }
+}
+
 }  // namespace nicless::cm

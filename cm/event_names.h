@@ -12,5 +12,7 @@ const char* name_of(rdma_cm_event_type event);
 
 // The status of a REJECTED event in words. IBTA table 108.
 std::string reject_reason(int status);
+// The positive status of an UNREACHABLE event, a SIDR_REP's, in words. IBTA table 120.
+std::string sidr_status(int status);
 
 }  // namespace nicless::cm

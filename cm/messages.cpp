@@ -9,6 +9,13 @@ namespace {
 constexpr std::uint8_t kThreeBits = 7;
 constexpr std::uint16_t kNoLid = 0xffff;
 
+wire::CmaHeader cma_header(const wire::Endpoint& local, const wire::Endpoint& remote) {
+  return {.ip_version = static_cast<std::uint8_t>(remote.address.is_ipv4() ? 4 : 6),
+          .source_port = local.port,
+          .source = local.address,
+          .destination = remote.address};
+}
+
 }  // namespace
 
 wire::CmReq build_request(const RequestSpec& spec, std::span<const std::byte> private_data) {
@@ -34,11 +41,7 @@ wire::CmReq build_request(const RequestSpec& spec, std::span<const std::byte> pr
                  .traffic_class = spec.traffic_class,
                  .hop_limit = 64,
                  .ack_timeout = ack_timeout(kTargetAckDelay, spec.packet_lifetime)};
-  req.set_private_data({.ip_version = static_cast<std::uint8_t>(spec.remote.address.is_ipv4() ? 4 : 6),
-                        .source_port = spec.local.port,
-                        .source = spec.local.address,
-                        .destination = spec.remote.address},
-                       private_data);
+  req.set_private_data(cma_header(spec.local, spec.remote), private_data);
   return req;
 }
 
@@ -54,6 +57,23 @@ wire::CmRep build_reply(const EndSpec& end, std::span<const std::byte> private_d
   rep.srq = end.srq;
   rep.private_data = wire::padded<wire::CmRep::kPrivateBytes>(private_data);
   return rep;
+}
+
+wire::CmSidrReq build_sidr_request(wire::PortSpace space, const wire::Endpoint& local, const wire::Endpoint& remote,
+                                   std::span<const std::byte> private_data) {
+  wire::CmSidrReq request;
+  request.service = wire::service_id(space, remote.port);
+  request.set_private_data(cma_header(local, remote), private_data);
+  return request;
+}
+
+wire::CmSidrRep build_sidr_reply(queue::Qpn qpn, std::uint32_t qkey, std::span<const std::byte> private_data) {
+  return {.qpn = qpn, .qkey = qkey, .private_data = wire::padded<wire::CmSidrRep::kPrivateBytes>(private_data)};
+}
+
+wire::CmSidrRep build_sidr_refusal(std::span<const std::byte> private_data) {
+  return {.status = wire::SidrStatus::Rejected,
+          .private_data = wire::padded<wire::CmSidrRep::kPrivateBytes>(private_data)};
 }
 
 }  // namespace nicless::cm

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// REQ and REP as the Linux kernel's rdma_cm fills them (IBTA 12.6.5, 12.6.8): what the program and the route say goes
-// in, and what is the same every time stands here. Pure values; the ids come from the Connection.
+// Messages as the Linux kernel's rdma_cm fills them, REQ and REP above all (IBTA 12.6.5, 12.6.8): what the program and
+// the route say goes in, and what is the same every time stands here. Pure values; the ids come from the Connection.
 #pragma once
 
 #include <cstdint>
@@ -41,5 +41,12 @@ struct RequestSpec {
 wire::CmReq build_request(const RequestSpec& spec, std::span<const std::byte> private_data);
 // private_data: at most CmRep::kPrivateBytes.
 wire::CmRep build_reply(const EndSpec& end, std::span<const std::byte> private_data);
+
+// SIDR_REQ and SIDR_REP, IBTA 12.11. The request id is the asker's; local and remote as in RequestSpec.
+// private_data: at most CmSidrReq::kUserBytes, CmSidrRep::kPrivateBytes.
+wire::CmSidrReq build_sidr_request(wire::PortSpace space, const wire::Endpoint& local, const wire::Endpoint& remote,
+                                   std::span<const std::byte> private_data);
+wire::CmSidrRep build_sidr_reply(queue::Qpn qpn, std::uint32_t qkey, std::span<const std::byte> private_data);
+wire::CmSidrRep build_sidr_refusal(std::span<const std::byte> private_data);  // of the program's
 
 }  // namespace nicless::cm

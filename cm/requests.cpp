@@ -9,6 +9,7 @@
 #include "cm/cm_id.h"
 #include "cm/connect.h"
 #include "cm/event_names.h"
+#include "cm/requests.h"
 #include "provider/private.h"
 #include "wire/packet/cm_answers.h"
 
@@ -70,56 +71,53 @@ CmEvent* to_event(CmId& id, const TimewaitExited&) {
   return new CmEvent(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
 }
 
-// The id of a connection that a request asks for, as the kernel fills it from the request.
-CmId* make_child(CmId& listener, const GidPlace& place, const MadPath& path, const wire::CmReq& req) {
-  auto* child = new CmId(&channel_of(listener.channel), listener.context, listener.ps, listener.qp_type);
-  const wire::CmaHeader cma = *req.cma();
-  child->stage = CmId::Stage::Requested;
-  child->tos = req.primary.traffic_class;
-  child->ack_timeout = listener.ack_timeout;
-  child->remote = {path.remote.address, cma.source_port};
-  child->source_port = wire::port_of(req.service);
-  child->path_mtu = req.path_mtu;
-  child->initiator_depth = req.responder_resources;
-  child->responder_resources = req.initiator_depth;
-  child->place = place;
-  child->route.addr.src_storage = to_address(cma.destination, child->source_port);
-  child->route.addr.dst_storage = to_address(cma.source, cma.source_port);
-  std::memcpy(child->route.addr.addr.ibaddr.dgid.raw, child->remote.address.bytes.data(), 16);
-  return child;
-}
-
 }  // namespace
 
 void report(CmId& id, const ConnectionEvent& event) {
   report(std::visit([&](const auto& what) { return to_event(id, what); }, event));
 }
 
-bool request_arrived(Agent& agent, CmId& listener, const MadPath& path,
-                     const wire::CmMessage& message) NO_THREAD_SAFETY_ANALYSIS {
-  if (listener.queued_requests >= listener.backlog) return false;
-  const auto& req = std::get<wire::CmReq>(message.body);
-  const auto place = agent.devices.find(path.local);
-  // Answers come from the process's own endpoint: the listener's may go while the connection lives.
-  MadPath own{nullptr, path.local, path.remote, req.primary.traffic_class};
+CmId* make_requested_id(Agent& agent, CmId& listener, MadPath& path, const Asker& asker) {
   std::uint16_t port = 0;
-  if (!place || nicless_gsi_shared(&own.gsi, &port) != 0) {
-    send(path, refusal(message, wire::RejReason::NoResources));
-    return false;
-  }
-  CmId* child = make_child(listener, *place, path, req);
-  static_cast<void>(bind_device(agent, *child, path.local));  // found a moment ago
-  child->starting_psn = wire::Psn(agent.rng.next_u32());
-  const Identity me = agent.make_identity(place->device->ca_guid);
-  child->connection = &agent.connections.add(Connection::answer(me, message), own, child);
+  if (!agent.devices.find(path.local) || nicless_gsi_shared(&path.gsi, &port) != 0) return nullptr;
+  auto* made = new CmId(&channel_of(listener.channel), listener.context, listener.ps, listener.qp_type);
+  static_cast<void>(bind_device(agent, *made, path.local));  // found a moment ago
+  made->stage = CmId::Stage::Requested;
+  made->ack_timeout = listener.ack_timeout;
+  made->remote = {path.remote.address, asker.cma.source_port};
+  made->source_port = asker.service_port;
+  made->route.addr.src_storage = to_address(asker.cma.destination, asker.service_port);
+  made->route.addr.dst_storage = to_address(asker.cma.source, asker.cma.source_port);
+  std::memcpy(made->route.addr.addr.ibaddr.dgid.raw, made->remote.address.bytes.data(), 16);
+  return made;
+}
+
+CmEvent* make_request_event(CmId& listener, CmId& requested) {
   auto* event = new CmEvent(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
-  event->id = child;
+  event->id = &requested;
   event->listen_id = &listener;
+  ++listener.queued_requests;
+  return event;
+}
+
+void request_arrived(Agent& agent, CmId& listener, MadPath path,
+                     const wire::CmMessage& message) NO_THREAD_SAFETY_ANALYSIS {
+  if (listener.queued_requests >= listener.backlog) return;
+  const auto& req = std::get<wire::CmReq>(message.body);
+  CmId* child = make_requested_id(agent, listener, path, {*req.cma(), wire::port_of(req.service)});
+  if (child == nullptr) return send(path, refusal(message, wire::RejReason::NoResources));
+  // As the kernel fills it from the request.
+  child->tos = path.traffic_class = req.primary.traffic_class;
+  child->path_mtu = req.path_mtu;
+  child->initiator_depth = req.responder_resources;
+  child->responder_resources = req.initiator_depth;
+  child->starting_psn = wire::Psn(agent.rng.next_u32());
+  const Identity me = agent.make_identity(child->device->ca_guid);
+  child->connection = &agent.connections.add(Connection::answer(me, message), path, child);
+  CmEvent* event = make_request_event(listener, *child);
   event->param.conn = conn_param(req);
   event->set_private_data(req.user_data());
-  ++listener.queued_requests;
   report(event);
-  return true;
 }
 
 bool fetch_request(CmEvent& event) {

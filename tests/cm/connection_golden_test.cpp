@@ -9,41 +9,18 @@
 #include "cm/answers.h"
 #include "cm/connection.h"
 #include "cm/messages.h"
-#include "tests/support/golden.h"
+#include "tests/cm/captured.h"
 #include "wire/packet/cm_answers.h"
 #include "wire/packet/mad.h"
-#include "wire/packet/packet.h"
 
 namespace nicless::cm {
 namespace {
 
+using test::Captured;
+using test::cm_messages;
+using test::find;
+
 constexpr std::uint8_t kLifetimeThen = 18;  // of the kernel that was captured
-
-template <typename Body>
-struct Captured {
-  wire::CmMessage message;
-  const Body& body() const { return std::get<Body>(message.body); }
-};
-
-std::vector<wire::CmMessage> cm_messages(const std::string& name) {
-  std::vector<wire::CmMessage> messages;
-  for (const test::GoldenPacket& packet : test::golden_packets(name)) {
-    const wire::Decoded decoded = wire::decode(packet.bytes);
-    if (!decoded || decoded.packet.payload.size() != wire::CmMessage::kSize) continue;
-    const auto cm = wire::decode_cm(decoded.packet.payload.first<wire::CmMessage::kSize>());
-    if (cm) messages.push_back(cm.message);
-  }
-  return messages;
-}
-
-// The n-th message of that kind (from 0).
-template <typename Body>
-Captured<Body> find(const std::vector<wire::CmMessage>& messages, int nth = 0) {
-  for (const wire::CmMessage& message : messages)
-    if (std::holds_alternative<Body>(message.body) && nth-- == 0) return {message};
-  FAIL("no such message in the capture");
-  return {};
-}
 
 Identity identity_of(CommId id, std::uint64_t tid_high, std::uint64_t guid) {
   return {id, (tid_high & 0xffffffff00000000) | __builtin_bswap32(id.value()), guid};

@@ -58,7 +58,9 @@ rdma_cm_event* Channel::fetch() {
 
 Seen Channel::next() {
   rdma_cm_event* event = fetch();
-  Seen seen{event->event, event->status, event->id, event->listen_id, event->param.conn, {}};
+  Seen seen{event->event, event->status, event->id, event->listen_id, {}, {}, {}};
+  seen.ud = event->param.ud;
+  seen.conn = event->param.conn;
   const auto* data = static_cast<const std::uint8_t*>(event->param.conn.private_data);
   if (data != nullptr) seen.private_data.assign(data, data + event->param.conn.private_data_len);
   REQUIRE(rdma_ack_cm_event(event) == 0);
@@ -72,8 +74,8 @@ Seen Channel::next(rdma_cm_event_type type) {
   return seen;
 }
 
-Listener::Listener(Channel& channel, sockaddr_storage address, int backlog) {
-  REQUIRE(rdma_create_id(channel.get(), &id_, nullptr, RDMA_PS_TCP) == 0);
+Listener::Listener(Channel& channel, sockaddr_storage address, int backlog, rdma_port_space space) {
+  REQUIRE(rdma_create_id(channel.get(), &id_, nullptr, space) == 0);
   REQUIRE(rdma_bind_addr(id_, as_sockaddr(address)) == 0);
   REQUIRE(rdma_listen(id_, backlog) == 0);
 }
@@ -86,9 +88,9 @@ std::uint16_t Listener::port() const {
   return ntohs(rdma_get_src_port(id_));
 }
 
-ibv_qp_init_attr small_qp() {
+ibv_qp_init_attr small_qp(ibv_qp_type type) {
   ibv_qp_init_attr attr{};
-  attr.qp_type = IBV_QPT_RC;
+  attr.qp_type = type;
   attr.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 2, .max_recv_sge = 2, .max_inline_data = 16};
   attr.sq_sig_all = 1;
   return attr;
@@ -102,15 +104,15 @@ rdma_conn_param usual_param() {
   return param;
 }
 
-rdma_cm_id* resolved(Channel& channel, sockaddr_storage to, bool with_qp) {
+rdma_cm_id* resolved(Channel& channel, sockaddr_storage to, bool with_qp, rdma_port_space space) {
   rdma_cm_id* id = nullptr;
-  REQUIRE(rdma_create_id(channel.get(), &id, nullptr, RDMA_PS_TCP) == 0);
+  REQUIRE(rdma_create_id(channel.get(), &id, nullptr, space) == 0);
   REQUIRE(rdma_resolve_addr(id, nullptr, as_sockaddr(to), 1000) == 0);
   channel.next(RDMA_CM_EVENT_ADDR_RESOLVED);
   REQUIRE(rdma_resolve_route(id, 1000) == 0);
   channel.next(RDMA_CM_EVENT_ROUTE_RESOLVED);
   if (with_qp) {
-    ibv_qp_init_attr attr = small_qp();
+    ibv_qp_init_attr attr = small_qp(id->qp_type);
     REQUIRE(rdma_create_qp(id, nullptr, &attr) == 0);
   }
   return id;

@@ -24,6 +24,7 @@ struct Seen {
   rdma_cm_id* id = nullptr;
   rdma_cm_id* listen_id = nullptr;
   rdma_conn_param conn{};
+  rdma_ud_param ud{};  // of datagram services and multicast groups; the other is meaningless then
   std::vector<std::uint8_t> private_data;
 };
 
@@ -44,7 +45,8 @@ class Channel {
 // A listener on an ephemeral port, and what it takes to connect to it.
 class Listener {
  public:
-  explicit Listener(Channel& channel, sockaddr_storage address = ipv4("127.0.0.1", 0), int backlog = 0);
+  explicit Listener(Channel& channel, sockaddr_storage address = ipv4("127.0.0.1", 0), int backlog = 0,
+                    rdma_port_space space = RDMA_PS_TCP);
   ~Listener();
   rdma_cm_id* get() const { return id_; }
   std::uint16_t port() const;
@@ -53,9 +55,9 @@ class Listener {
   rdma_cm_id* id_ = nullptr;
 };
 
-ibv_qp_init_attr small_qp();
+ibv_qp_init_attr small_qp(ibv_qp_type type = IBV_QPT_RC);
 // Up to ROUTE_RESOLVED, with a queue pair if wanted.
-rdma_cm_id* resolved(Channel& channel, sockaddr_storage to, bool with_qp = true);
+rdma_cm_id* resolved(Channel& channel, sockaddr_storage to, bool with_qp = true, rdma_port_space space = RDMA_PS_TCP);
 rdma_conn_param usual_param();
 
 // Both ends connected over the channels; destroyed together.

@@ -43,6 +43,9 @@ def pairs():
         yield faulty(f"ibv_{kind}_pingpong", command, command + " {server}", "tcp", (r"^50 iters in ",), TROUBLED)
     done = (r"^data transfers complete", r"^return status 0")
     yield faulty("ucmatose", "ucmatose -p {port} -c 4", "ucmatose -s {server} -p {port} -c 4", "udp", done)
+    doubled = ("--duplicate", "100%", "--seed", "7")
+    yield faulty("udaddy", "udaddy -c 4 -C 0", "udaddy -s {server} -c 4 -C 0", "udp", (r"^return status 0",), doubled,
+                 port=7174)
     for program in ("ib_send_bw", "ib_write_bw", "ib_read_bw"):
         command = f"{program} -F -p {{port}} -s 65536 -n 50"
         yield faulty(program, command, command + " {server}", "tcp", ())

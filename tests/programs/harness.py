@@ -5,6 +5,7 @@ A World is where the two ends live: loopback, or two network namespaces joined b
 with its output in memory and on disk. Nothing here sleeps to let something happen: every wait names a condition that it
 looks for, and has a bound.
 """
+import collections
 import copy
 import os
 import pathlib
@@ -232,6 +233,7 @@ class Shared:
     def __init__(self):
         self.lock = threading.Lock()
         self.ports = set()  # given out already
+        self.certain_ports = collections.defaultdict(threading.Lock)  # a case at a time has it
         self.known = {}
 
 
@@ -246,6 +248,7 @@ class World:
         self.options = options
         self.folder = scratch
         self.processes = []
+        self._held = []
         self._shared = Shared()
 
     def open(self):
@@ -269,6 +272,14 @@ class World:
             if is_free(port):
                 return port
 
+    def certain_port(self, port):
+        """The one port that a program can use: this case's until it ends, others wait for it."""
+        with self._shared.lock:
+            lock = self._shared.certain_ports[port]
+        lock.acquire()
+        self._held.append(lock)
+        return port
+
     def once(self, question):
         """question(world), a function, is asked by the first case that wants to know."""
         with self._shared.lock:
@@ -286,6 +297,7 @@ class World:
         view = copy.copy(self)
         view.folder = folder
         view.processes = []
+        view._held = []
         return view
 
     def start(self, role, argv, host="a", launch="launcher", options=(), env=None, pcap=True):
@@ -315,6 +327,8 @@ class World:
     def finish(self):
         for process in self.processes:
             process.end()
+        while self._held:
+            self._held.pop().release()
 
 
 class NamespaceWorld(World):

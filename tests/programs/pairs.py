@@ -37,6 +37,7 @@ class Pair:
     options: tuple = ()  # of nicless run
     env: tuple = ()  # (name, value) of both ends
     is_long: bool = False  # run with --long only
+    port: int = 0  # the one that the programs use; 0: any free one, which they are told
     complaints: str = "(?!)"  # a pattern: lines that it matches are no complaint of this pair
 
 
@@ -47,7 +48,8 @@ def case_of(pair):
 
 def run_pair(world, pair):
     """Runs both ends; raises Failure where a claim does not hold."""
-    values = dict(port=world.free_port(), server=world.address, server6=world.address6)
+    port = world.certain_port(pair.port) if pair.port else world.free_port()
+    values = dict(port=port, server=world.address, server6=world.address6)
     if "{gid" in pair.server:
         values.update(zip(("gid", "gid6"), world.once(gid_indexes)))
 

@@ -22,8 +22,9 @@ BANDWIDTH = {
     "ib_send_bw": ("", "-e", "-R", "-R -e", "-b -q 8", "-q 8 -R", "-b -e", "-m 256 -q 2", "-x {gid6}", "-t 1 -r 1", "-l 8",
                    "-l 8 -q 2 --recv_post_list=8", "-Q 1", "--use-srq -q 4", "--use-srq -R -b", "--inline_recv=64",
                    "-D 1", f"-c UC {FEW}", f"-c UC -e {FEW}", f"-c UC -b -q 4 {FEW}", f"-c UD {SMALL}", f"-c UD -b {SMALL}",
-                   f"-c UD -e -x {{gid6}} {SMALL}", f"-c UD --use-srq {SMALL}", "-c XRC", "-c XRC -b", "-c XRC -e -q 4",
-                   f"-c UD -g -M 0:0:0:0:0:0:0:0:0:0:255:255:239:1:2:3 {SMALL}", "-a -n 20"),
+                   f"-c UD -e -x {{gid6}} {SMALL}", f"-c UD --use-srq {SMALL}", f"-c UD -R -b {SMALL}", "-c XRC",
+                   "-c XRC -b", "-c XRC -e -q 4", f"-c UD -g -M 0:0:0:0:0:0:0:0:0:0:255:255:239:1:2:3 {SMALL}",
+                   "-a -n 20"),
     "ib_write_bw": ("", "-R", "--odp", "-b -q 8", "-q 8 -R", "-m 256", "-x {gid6}", "-t 1", "-l 8 -q 2", "-I 64 -s 64", "-D 1",
                     f"-c UC {FEW}", f"-c UC -b -q 4 {FEW}", "-c XRC", "-c XRC -b -q 4", "-a -n 20"),
     "ib_read_bw": ("", "-e", "-R", "-R -e", "-b -q 8", "-m 256 -o 1", "-x {gid6}", "-t 1", "-l 8", "-o 4 -q 2", "-D 1",
@@ -44,7 +45,7 @@ BANDWIDTH_LONG = {
 }
 LATENCY = {
     "ib_send_lat": ("", "-e", "-R", "-R -e -s 3000", "-m 256 -s 3000", "-x {gid6}", "-I 0 -s 2000", "-I 100",
-                    "--use-srq", "-D 1", f"-c UC", "-c UC -e", f"-c UD", "-c UD -e -x {gid6}", "-c UD -g",
+                    "--use-srq", "-D 1", f"-c UC", "-c UC -e", f"-c UD", f"-c UD -R", "-c UD -e -x {gid6}", "-c UD -g",
                     "-c XRC", "-c XRC -e", "-c XRC -I 64"),
     "ib_write_lat": ("-n 50", "-c XRC -n 50", "-R -n 50", "-I 0 -n 50", "-c UC -n 50", "-D 1"),
     "ib_read_lat": ("", "-e", "-R", "-R -e", "-s 3000 -m 256", "-x {gid6}", "-o 1", "-c XRC", "-D 1"),

@@ -37,6 +37,15 @@ def ucmatose():
                printed, printed)
 
 
+def udaddy():
+    """Its service is on port 7174, whatever is said."""
+    printed = (r"^data transfers complete", r"^return status 0")
+    for more in ("", "-c 10", "-C 50 -S 1", "-c 3 -C 8 -S 900", "-p 2"):
+        yield Pair(f"udaddy {more}".strip(), f"udaddy -b {{server}} {more}", f"udaddy -s {{server}} {more}", "udp",
+                   printed, printed, port=7174)
+    yield Pair("udaddy over IPv6", "udaddy -b {server6}", "udaddy -s {server6}", "udp", printed, printed, port=7174)
+
+
 def cmtime():
     """It destroys the CQ and its channel before the queue pairs that complete there."""
     yield Pair("cmtime -c 20", "cmtime -p {port} -c 20", "cmtime -p {port} -c 20 -s {server}", "udp",
@@ -45,4 +54,4 @@ def cmtime():
 
 
 def table():
-    return [*rdma_client_server(), *rping(), *ucmatose(), *cmtime()]
+    return [*rdma_client_server(), *rping(), *ucmatose(), *udaddy(), *cmtime()]

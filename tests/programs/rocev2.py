@@ -13,6 +13,7 @@ PROGRAMS = (
     ("rping", "rping -s -a {server} -C 10 -V", "rping -c -a {server} -C 10 -V", ()),
     ("rping -S 3000", "rping -s -a {server} -C 10 -V -S 3000", "rping -c -a {server} -C 10 -V -S 3000", ()),
     ("ucmatose -c 4", "ucmatose -b {server} -c 4", "ucmatose -s {server} -c 4", (r"^return status 0",)),
+    ("udaddy -c 4", "udaddy -b {server} -c 4", "udaddy -s {server} -c 4", (r"^return status 0",)),
     ("rdma_server and rdma_client", "rdma_server", "rdma_client -s {server}", (r"^rdma_(server|client): end 0",)),
     ("ibv_rc_pingpong", "ibv_rc_pingpong -g 0 -p {port} -c", "ibv_rc_pingpong -g 0 -p {port} -c {server}", (r"^1000 iters",)),
     ("ibv_uc_pingpong", "ibv_uc_pingpong -g 0 -p {port} -c", "ibv_uc_pingpong -g 0 -p {port} -c {server}", (r"^1000 iters",)),
