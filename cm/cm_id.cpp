@@ -10,6 +10,7 @@
 #include "cm/agent.h"
 #include "cm/datagram.h"
 #include "cm/event_names.h"
+#include "cm/multicast.h"
 #include "provider/private.h"
 
 namespace nicless::cm {
@@ -69,6 +70,8 @@ CmId::CmId(EventChannel* for_channel, void* user_context, rdma_port_space space,
   ps = space;
   qp_type = type;
 }
+
+CmId::~CmId() = default;
 
 Result<CmId*> create_id(rdma_event_channel* channel, void* context, rdma_port_space ps, ibv_qp_type qp_type) {
   if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP && ps != RDMA_PS_IB && ps != RDMA_PS_IPOIB)

@@ -27,11 +27,13 @@
 namespace nicless::cm {
 
 struct Agent;
+struct Membership;
 
 struct CmId : rdma_cm_id {
   enum class Stage : std::uint8_t { Idle, Bound, AddressResolved, RouteResolved, Listening, Requested, Connecting };
 
   CmId(EventChannel* for_channel, void* user_context, rdma_port_space space, ibv_qp_type type);
+  ~CmId();
 
   const std::uint64_t generation;
   bool is_sync = false;  // the channel is ours, and calls wait on it
@@ -61,6 +63,8 @@ struct CmId : rdma_cm_id {
   // Datagram services: what is being asked, or was asked and not answered yet.
   std::optional<SidrTable::RequestId> sidr_question;
   std::optional<SidrTable::AnswerKey> sidr_request;
+
+  std::vector<std::unique_ptr<Membership>> memberships;  // multicast groups
 
   // Listeners.
   int backlog = 0;

@@ -8,6 +8,7 @@
 #include "cm/agent.h"
 #include "cm/cm_id.h"
 #include "cm/connect.h"
+#include "cm/multicast.h"
 #include "cm/qp.h"
 #include "provider/private.h"
 
@@ -21,6 +22,7 @@ void count_done(CmEvent& event) {
   if (!agent) return;
   Turn turn(**agent);
   --owner.events_outstanding;
+  if (event.membership != nullptr) --event.membership->events_outstanding;
   owner.acknowledged.notify_all();
 }
 
@@ -53,6 +55,9 @@ bool prepare(CmEvent& event) {
       return true;
     case RDMA_CM_EVENT_REJECTED:
       move_to_error(id_of(event.id));
+      return true;
+    case RDMA_CM_EVENT_MULTICAST_JOIN:
+      fetch_membership(event);
       return true;
     default:
       return true;
@@ -115,13 +120,14 @@ void ack_cm_event(CmEvent& event) {
 
 void report(CmEvent* event) {
   ++event->owner->events_outstanding;
+  if (event->membership != nullptr) ++event->membership->events_outstanding;
   channel_of(event->owner->channel).events.push(event);
 }
 
-std::vector<CmEvent*> take_queued(CmId& id) {
+std::vector<CmEvent*> take_queued(CmId& id, const Membership* membership) {
   std::vector<CmEvent*> taken;
   channel_of(id.channel).events.erase_if([&](CmEvent* const& event) {
-    if (event->owner != &id) return false;
+    if (event->owner != &id || (membership != nullptr && event->membership != membership)) return false;
     taken.push_back(event);
     return true;
   });

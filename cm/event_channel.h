@@ -16,11 +16,13 @@
 namespace nicless::cm {
 
 struct CmId;
+struct Membership;
 using queue::Result;
 
 // The program's pointer is ours: the public struct is the base.
 struct CmEvent : rdma_cm_event {
   CmId* owner = nullptr;
+  Membership* membership = nullptr;  // a multicast event's group
   std::uint8_t private_data[256]{};
 
   CmEvent(CmId& for_id, rdma_cm_event_type type, int status_value);
@@ -48,8 +50,8 @@ void ack_cm_event(CmEvent& event);
 
 // Queues it for the id's channel. The agent's lock is held.
 void report(CmEvent* event);
-// Everything queued for this id, off its channel.
-std::vector<CmEvent*> take_queued(CmId& id);
+// What is queued for this id, off its channel: all of it, or of one group of its alone. Not acknowledged yet.
+std::vector<CmEvent*> take_queued(CmId& id, const Membership* membership = nullptr);
 
 // ENODEV: made before a fork, dead in this process.
 Result<void> check_alive(std::uint64_t generation, const char* what);

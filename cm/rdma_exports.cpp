@@ -17,6 +17,7 @@
 #include "cm/errno_shape.h"
 #include "cm/event_channel.h"
 #include "cm/event_names.h"
+#include "cm/multicast.h"
 #include "cm/qp.h"
 #include "cm/resolve.h"
 
@@ -177,6 +178,23 @@ int rdma_notify(rdma_cm_id* id, ibv_event_type event) {
 
 int rdma_disconnect(rdma_cm_id* id) {
   return on_id("rdma_disconnect", id, [](CmId& ours) { return disconnect(ours); });
+}
+
+// Multicast groups.
+
+int rdma_join_multicast(rdma_cm_id* id, sockaddr* addr, void* context) {
+  return on_id("rdma_join_multicast", id, [&](CmId& ours) { return join_multicast(ours, addr, false, context); });
+}
+
+int rdma_join_multicast_ex(rdma_cm_id* id, rdma_cm_join_mc_attr_ex* mc_join_attr, void* context) {
+  return on_id("rdma_join_multicast_ex", id, [&](CmId& ours) -> Result<void> {
+    if (auto ok = check_pointer(mc_join_attr, "mc_join_attr"); !ok) return ok;
+    return join_multicast(ours, *mc_join_attr, context);
+  });
+}
+
+int rdma_leave_multicast(rdma_cm_id* id, sockaddr* addr) {
+  return on_id("rdma_leave_multicast", id, [&](CmId& ours) { return leave_multicast(ours, addr); });
 }
 
 // Queue pairs.

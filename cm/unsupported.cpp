@@ -16,24 +16,11 @@ int unsupported(const char* call, const char* why) {
   return to_int(call, [&]() -> Result<void> { return error(EOPNOTSUPP, why); });
 }
 
-constexpr const char* kNoMulticast = "multicast is not there yet";
 constexpr const char* kNoAddrinfo = "services of a subnet administrator do not exist on RoCE";
 
 }  // namespace
 
 extern "C" {
-
-int rdma_join_multicast(rdma_cm_id*, sockaddr*, void*) {
-  return unsupported("rdma_join_multicast", kNoMulticast);
-}
-
-int rdma_join_multicast_ex(rdma_cm_id*, rdma_cm_join_mc_attr_ex*, void*) {
-  return unsupported("rdma_join_multicast_ex", kNoMulticast);
-}
-
-int rdma_leave_multicast(rdma_cm_id*, sockaddr*) {
-  return unsupported("rdma_leave_multicast", kNoMulticast);
-}
 
 // Enhanced connection establishment: this device has no vendor options to offer, so only "none" can be set.
 int rdma_set_local_ece(rdma_cm_id* id, ibv_ece* ece) {

@@ -242,6 +242,7 @@ class World:
 
     name = "loopback"
     address, address6 = "127.0.0.1", "::1"  # the server's, as the client writes it
+    client, client6 = "127.0.0.1", "::1"
     interface = "lo"
 
     def __init__(self, options, scratch):
@@ -336,6 +337,7 @@ class NamespaceWorld(World):
 
     name = "netns"
     address, address6 = "10.78.0.1", "fd78::1"
+    client, client6 = "10.78.0.2", "fd78::2"
     interface = "veth0"
 
     def __init__(self, options, scratch):

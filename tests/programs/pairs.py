@@ -2,8 +2,8 @@
 """A pair of programs: what is run on both ends, how one sees that the server is ready, what has to be printed. The
 tables of them are in rdmacm.py, pingpong.py, perftest.py and qperf.py, and serve loopback and the two namespaces.
 
-In arguments, {port} is a free port, {server} and {server6} are the server's addresses, {gid} and {gid6} are indexes of
-an IPv4 and an IPv6 GID in the device's table.
+In arguments, {port} is a free port, {server} and {server6} are the server's addresses, {client} and {client6} the
+client's, {gid} and {gid6} are indexes of an IPv4 and an IPv6 GID in the device's table.
 """
 import dataclasses
 import re
@@ -37,6 +37,8 @@ class Pair:
     options: tuple = ()  # of nicless run
     env: tuple = ()  # (name, value) of both ends
     is_long: bool = False  # run with --long only
+    ready_port: int = 0  # what tells that the server is ready; 0: {port}
+    only_on: str = ""  # the one world that has what it needs
     port: int = 0  # the one that the programs use; 0: any free one, which they are told
     complaints: str = "(?!)"  # a pattern: lines that it matches are no complaint of this pair
 
@@ -49,7 +51,8 @@ def case_of(pair):
 def run_pair(world, pair):
     """Runs both ends; raises Failure where a claim does not hold."""
     port = world.certain_port(pair.port) if pair.port else world.free_port()
-    values = dict(port=port, server=world.address, server6=world.address6)
+    values = dict(port=port, server=world.address, server6=world.address6, client=world.client,
+                  client6=world.client6)
     if "{gid" in pair.server:
         values.update(zip(("gid", "gid6"), world.once(gid_indexes)))
 
@@ -58,7 +61,7 @@ def run_pair(world, pair):
 
     how = dict(launch=pair.launch, pcap=pair.pcap, options=pair.options, env=dict(pair.env))
     server = world.start("server", command(pair.server), host="a", **how)
-    server.wait_port(pair.ready, values["port"], world.bound(10))
+    server.wait_port(pair.ready, pair.ready_port or port, world.bound(10))
     for number in range(pair.clients):
         role = "client" if pair.clients == 1 else f"client{number + 1}"
         client = world.start(role, command(pair.client), host="b", **how)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Pairs of librdmacm's own programs: rdma_server, rping, ucmatose, cmtime."""
+"""Pairs of librdmacm's own programs."""
 from pairs import Pair
 
 
@@ -46,6 +46,26 @@ def udaddy():
     yield Pair("udaddy over IPv6", "udaddy -b {server6}", "udaddy -s {server6}", "udp", printed, printed, port=7174)
 
 
+def mckey():
+    """A group for each case: they are the machine's. The sender waits three seconds by itself; it is in the group and
+    posts no receive, and where there are several of them each is sent what all others send."""
+    unheard = r"^nicless: qp \w+ dropped a datagram from qp \w+ of \S+: no receive was posted"
+
+    def pair(more, group, option="-m", version="", name="", sender="", **rest):
+        end = f"mckey {option} {group} -b {{{{{{end}}{version}}}}} {more}".strip()
+        printed = (rf"^mckey: joined dgid: (::ffff:)?{group} ", r"^data transfers complete", r"^return status 0")
+        return Pair(name or f"mckey {more}".strip(), end.format(end="server"), end.format(end="client") + f" -s {sender}",
+                    "udp", printed, printed, ready_port=4791, complaints=unheard, **rest)
+
+    yield pair("", "239.77.1.1")
+    yield pair("-c 5 -C 3 -S 900", "239.77.1.2")
+    yield pair("-p 2 -C 20", "239.77.1.3")
+    yield pair("", "239.77.1.4", sender="-o", name="mckey -o (the sender joins to send only)")
+    yield pair("-l", "239.77.1.5")
+    yield pair("", "ff15::77:1", "-M", name="mckey -M")
+    yield pair("", "ff15::77:2", version="6", name="mckey over IPv6", only_on="netns")
+
+
 def cmtime():
     """It destroys the CQ and its channel before the queue pairs that complete there."""
     yield Pair("cmtime -c 20", "cmtime -p {port} -c 20", "cmtime -p {port} -c 20 -s {server}", "udp",
@@ -54,4 +74,4 @@ def cmtime():
 
 
 def table():
-    return [*rdma_client_server(), *rping(), *ucmatose(), *udaddy(), *cmtime()]
+    return [*rdma_client_server(), *rping(), *ucmatose(), *udaddy(), *mckey(), *cmtime()]

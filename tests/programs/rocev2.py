@@ -14,6 +14,7 @@ PROGRAMS = (
     ("rping -S 3000", "rping -s -a {server} -C 10 -V -S 3000", "rping -c -a {server} -C 10 -V -S 3000", ()),
     ("ucmatose -c 4", "ucmatose -b {server} -c 4", "ucmatose -s {server} -c 4", (r"^return status 0",)),
     ("udaddy -c 4", "udaddy -b {server} -c 4", "udaddy -s {server} -c 4", (r"^return status 0",)),
+    ("mckey", "mckey -m 239.77.2.1 -b {server} -C 3", "mckey -m 239.77.2.1 -s -b {client} -C 3", (r"^return status 0",)),
     ("rdma_server and rdma_client", "rdma_server", "rdma_client -s {server}", (r"^rdma_(server|client): end 0",)),
     ("ibv_rc_pingpong", "ibv_rc_pingpong -g 0 -p {port} -c", "ibv_rc_pingpong -g 0 -p {port} -c {server}", (r"^1000 iters",)),
     ("ibv_uc_pingpong", "ibv_uc_pingpong -g 0 -p {port} -c", "ibv_uc_pingpong -g 0 -p {port} -c {server}", (r"^1000 iters",)),
@@ -25,14 +26,14 @@ PROGRAMS = (
 def ends(world):
     """(address, environment) of the server and of the client."""
     if world.name != "loopback":
-        return (world.address, {}), (None, {})
+        return (world.address, {}), (world.client, {})
     prefix = next(LOOPBACK)
     return tuple((prefix + last, {"NICLESS_DEVICES": f"nicless0={prefix}{last}"}) for last in ("1", "2"))
 
 
 def program(world, server, client, prints):
-    (address, server_env), (_, client_env) = ends(world)
-    values = dict(server=address, port=world.free_port())
+    (address, server_env), (client_address, client_env) = ends(world)
+    values = dict(server=address, client=client_address, port=world.free_port())
     ready = "tcp" if "{port}" in server else "udp"
     first = world.start("server", server.format(**values).split(), options=("--rocev2",), env=server_env)
     first.wait_port(ready, values["port"] if ready == "tcp" else 4791, world.bound(10))
