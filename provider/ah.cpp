@@ -81,6 +81,7 @@ queue::DatagramAddress datagram_to(const ibv_ah& verbs, std::uint32_t remote_qpn
   address.remote_gid = path.remote.bytes;
   address.traffic_class = path.ip.traffic_class;
   address.hop_limit = path.ip.hop_limit;
+  address.flow_label = path.flow_label;
   address.remote_qpn = queue::Qpn(remote_qpn);
   address.remote_qkey = remote_qkey;
   return address;

@@ -8,6 +8,7 @@
 #include "provider/lid.h"
 #include "wire/io/socket_address.h"
 #include "wire/multicast.h"
+#include "wire/qp/source_port.h"
 
 namespace nicless::provider {
 
@@ -33,7 +34,7 @@ queue::Result<wire::Gid> group_from(const wire::Gid& local, const wire::Gid& rem
 
 queue::Result<wire::Path> path_of(const Device& device, const ibv_ah_attr& attr) {
   if (attr.is_global == 0) {
-    if (const auto by_lid = path_to_lid(device, attr.dlid)) return wire::Path{by_lid->local, by_lid->remote, {}};
+    if (const auto by_lid = path_to_lid(device, attr.dlid)) return wire::Path{by_lid->local, by_lid->remote, {}, 0};
     return queue::error(EINVAL,
                         "ah_attr.is_global must be 1: RoCE addresses are GIDs (a program's -g option; without "
                         "one, nicless run --lids)");
@@ -60,6 +61,7 @@ queue::Result<wire::Path> path_of(const Device& device, const ibv_ah_attr& attr)
                                     to_string(path.remote) + " there; choose another GID index on one side");
   }
   path.ip = {attr.grh.traffic_class, attr.grh.hop_limit};
+  path.flow_label = attr.grh.flow_label & wire::kFlowLabelMask;
   return path;
 }
 

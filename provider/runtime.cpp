@@ -246,7 +246,18 @@ void Runtime::on_link_change() {
 
 void Runtime::collect(wire::UdpPort& port, const wire::TurnReport& report) {
   if (report.refusal) log_refusal(*report.refusal);
+  if (report.has_opened) watch_opened(port);
   if (report.has_mads || report.has_unreachable) cm_desk_.collect(port);
+}
+
+// Where a descriptor cannot be watched, an ICMP error is found with the next datagram that leaves by it.
+void Runtime::watch_opened(wire::UdpPort& port) {
+  std::vector<int> opened;
+  {
+    queue::MutexLock lock(port.mutex);
+    opened = port.take_opened();
+  }
+  for (const int fd : opened) static_cast<void>(progress_->watch_also(port.shared_from_this(), fd));
 }
 
 // At exit: what faults hold back leaves, as it would leave a network whose sender is gone, and the user is told what

@@ -92,6 +92,7 @@ class Runtime final : public wire::ProgressOwner {
   void close_locked(const std::shared_ptr<wire::UdpPort>& port) REQUIRES(registry_);
   void collect(wire::UdpPort& port, const wire::TurnReport& report);
   void watch_links();
+  void watch_opened(wire::UdpPort& port);
   std::optional<queue::Instant> raise_due_events(queue::Instant now) EXCLUDES(moderated_mutex_);
 
   void end_port_faults() EXCLUDES(registry_);

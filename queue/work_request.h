@@ -76,6 +76,7 @@ struct DatagramAddress {
   std::array<std::byte, 16> remote_gid{};
   std::uint8_t traffic_class = 0;
   std::uint8_t hop_limit = 64;
+  std::uint32_t flow_label = 0;  // 20 bits
   Qpn remote_qpn{};
   std::uint32_t remote_qkey = 0;
   friend bool operator==(const DatagramAddress&, const DatagramAddress&) = default;

@@ -43,6 +43,10 @@ class Addressing {
   constexpr std::uint16_t udp_port_of(queue::Qpn qpn) const {
     return is_strict_ || qpn == kMulticastQpn ? kRoceUdpPort : static_cast<std::uint16_t>(qpn.value() >> 8);
   }
+  // Where packets come from, given the port that the queue pair would choose (wire/qp/source_port.h).
+  constexpr std::uint16_t source_port(std::uint16_t udp_port, std::uint16_t wanted) const {
+    return is_strict_ && wanted != 0 ? wanted : udp_port;
+  }
 
   // Where answers to management datagrams go, whichever port those came from; nothing: to that one.
   constexpr std::optional<std::uint16_t> answers_port() const {

@@ -101,7 +101,7 @@ void Engine::on_deadline(queue::Instant now) {
 
 bool Engine::next_datagram(queue::Instant now, OutDatagram& out) {
   if (!gsi_.next_datagram(out) && !next_of_ready(now, out)) return false;
-  out.from.port = udp_port_;
+  out.from.port = addressing_.source_port(udp_port_, out.from.port);
   ++counters_.datagrams_out;
   return true;
 }

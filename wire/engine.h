@@ -65,7 +65,8 @@ class Engine {
   void on_datagram(queue::Instant now, const InDatagram& datagram);
   void on_post(queue::Instant now, queue::Qpn qpn);  // also after modify_qp: something may be due
   void on_deadline(queue::Instant now);
-  // The next datagram, without its ICRC; its source port is this port's, its destination port the peer's. Datagrams of
+  // The next datagram, without its ICRC; its source port is this port's or, in strict mode, the one that its queue
+  // pair chose; its destination port the peer's. Datagrams of
   // one queue pair come in a row, at most kBurstMax of them before it is the turn of another.
   bool next_datagram(queue::Instant now, OutDatagram& out);
   std::optional<queue::Instant> next_deadline() const;

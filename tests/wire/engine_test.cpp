@@ -45,7 +45,7 @@ class CountingQueuePair final : public QueuePair {
   bool next_datagram(queue::Instant, OutDatagram& out) override {
     if (to_send == 0) return false;
     --to_send;
-    out.from = Endpoint{kHere.address, 0};
+    out.from = Endpoint{kHere.address, source_port};
     out.to = Endpoint{ipv4(2), 0};
     out.span_count = 0;
     out.payload_bytes = 0;
@@ -62,6 +62,7 @@ class CountingQueuePair final : public QueuePair {
   int deadlines = 0;
   int to_send = 0;
   queue::Qpn peer{};
+  std::uint16_t source_port = 0;
   std::optional<queue::Instant> deadline;
 };
 
@@ -213,6 +214,17 @@ TEST_CASE("256 queue pair numbers, and the one freed last is reused last", "[eng
   CHECK(*engine.reserve_qpn() == qpns[3]);
 }
 
+TEST_CASE("but in strict mode, packets come from the port's own UDP port, whichever the queue pair would choose",
+          "[engine]") {
+  Fixture f;
+  f.queue_pair.to_send = 1;
+  f.queue_pair.source_port = 0xc123;
+  f.engine.on_post(kNow, f.qpn);
+  OutDatagram out;
+  REQUIRE(f.engine.next_datagram(kNow, out));
+  CHECK(out.from == Endpoint{kHere.address, kPort});
+}
+
 TEST_CASE("in strict mode a number says nothing: it is free, and its packets go to the RoCE v2 port", "[engine]") {
   Engine engine(kRoceUdpPort, Addressing::strict());
   std::array<CountingQueuePair, 300> queue_pairs;  // more than a port takes that is named by its numbers
@@ -232,13 +244,18 @@ TEST_CASE("in strict mode a number says nothing: it is free, and its packets go 
   REQUIRE(engine.next_datagram(kNow, out));
   CHECK(out.from == Endpoint{kHere.address, kRoceUdpPort});
   CHECK(out.to == Endpoint{ipv4(2), kRoceUdpPort});
+  queue_pairs[0].to_send = 1;
+  queue_pairs[0].source_port = 0xc123;
+  engine.on_post(kNow, *qpns.begin());
+  REQUIRE(engine.next_datagram(kNow, out));
+  CHECK(out.from == Endpoint{kHere.address, 0xc123});
 
   const auto bytes = sealed(send_only(last));
   engine.on_datagram(kNow, {bytes, kThere, kHere});
   CHECK(queue_pairs.back().packets.size() == 1);
   const auto beyond = sealed(send_only(queue::Qpn(last.value() + 1)));
   engine.on_datagram(kNow, {beyond, kThere, kHere});
-  CHECK(engine.counters() == EngineCounters{.datagrams_in = 2, .datagrams_out = 1, .unknown_qpn = 1});
+  CHECK(engine.counters() == EngineCounters{.datagrams_in = 2, .datagrams_out = 2, .unknown_qpn = 1});
 }
 
 TEST_CASE("queue pairs take turns in bursts of at most kBurstMax datagrams", "[engine]") {

@@ -97,7 +97,7 @@ TEST_CASE("a posted datagram leaves as UD SEND_ONLY to QP 1 with counting PSNs",
   OutDatagram out;
   for (std::uint32_t psn = 0; psn < 2; ++psn) {
     REQUIRE(gsi.next_datagram(out));
-    CHECK(out.from == kHere);
+    CHECK(out.from == Endpoint{kHere.address, 55410});  // as Soft-RoCE's; by default the engine has a say
     CHECK(out.to == kThere);
     CHECK(out.ip == (psn == 0 ? IpOptions{0x60, 32} : IpOptions{}));
     seal(out, 0);

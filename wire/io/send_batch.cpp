@@ -86,20 +86,20 @@ SendBatch::SendBatch()
   groups_.reserve(kDatagramsMax);
 }
 
-void SendBatch::send(UdpSocket& socket, queue::Instant now, Trace* trace) {
-  group(socket.can_segment());
+void SendBatch::send(const Outlet& outlet, queue::Instant now, Trace* trace) {
+  group(outlet.own.can_segment());
   seal_all();
-  send_groups(socket, now, trace);
+  send_groups(outlet, now, trace);
 }
 
-void SendBatch::send_sealed(UdpSocket& socket, queue::Instant now, Trace* trace) {
+void SendBatch::send_sealed(const Outlet& outlet, queue::Instant now, Trace* trace) {
   group(false);
-  send_groups(socket, now, trace);
+  send_groups(outlet, now, trace);
 }
 
-void SendBatch::send_groups(UdpSocket& socket, queue::Instant now, Trace* trace) {
-  write_messages(socket);
-  submit(socket);
+void SendBatch::send_groups(const Outlet& outlet, queue::Instant now, Trace* trace) {
+  write_messages(outlet.own);
+  submit(outlet);
   if (trace != nullptr) {
     for (std::size_t i = 0; i < count_; ++i) trace->on_sent(now, datagrams_[i]);
   }
@@ -169,11 +169,29 @@ void SendBatch::write_message(const UdpSocket& socket, const Group& group, std::
   if (group.count > 1) control.append(IPPROTO_UDP, UDP_SEGMENT, static_cast<std::uint16_t>(first.size()));
 }
 
-void SendBatch::submit(UdpSocket& socket) {
-  std::size_t sent = 0;
+void SendBatch::submit(const Outlet& outlet) {
+  for (std::size_t first = 0; first < groups_.size();) {
+    const std::size_t end = end_of_run(first, outlet);
+    const std::uint16_t port = datagrams_[groups_[first].first].from.port;
+    submit(first, end, outlet.sources == nullptr ? outlet.own : outlet.sources->find(port, outlet.own));
+    first = end;
+  }
+}
+
+// The groups from `first` on that leave by the same socket.
+std::size_t SendBatch::end_of_run(std::size_t first, const Outlet& outlet) const {
+  if (outlet.sources == nullptr) return groups_.size();
+  const std::uint16_t port = datagrams_[groups_[first].first].from.port;
+  std::size_t end = first + 1;
+  while (end < groups_.size() && datagrams_[groups_[end].first].from.port == port) ++end;
+  return end;
+}
+
+void SendBatch::submit(std::size_t first, std::size_t end, UdpSocket& socket) {
+  std::size_t sent = first;
   int attempts = 0;
-  while (sent < groups_.size()) {
-    const int done = raw::sendmmsg(socket.fd(), &messages_[sent], static_cast<unsigned>(groups_.size() - sent));
+  while (sent < end) {
+    const int done = raw::sendmmsg(socket.fd(), &messages_[sent], static_cast<unsigned>(end - sent));
     if (done > 0) {
       sent += static_cast<std::size_t>(done);
       attempts = 0;

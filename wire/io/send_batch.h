@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "wire/io/socket_address.h"
+#include "wire/io/source_sockets.h"
 #include "wire/io/trace.h"
 #include "wire/io/udp_socket.h"
 #include "wire/packet/datagram.h"
@@ -38,10 +39,15 @@ class SendBatch {
   OutDatagram& slot() { return datagrams_[count_]; }  // to fill; it counts once kept
   void keep() { ++count_; }
 
+  // Where a batch leaves: by the port's own socket; in strict RoCE v2 by that of each datagram's source port.
+  struct Outlet {
+    UdpSocket& own;
+    SourceSockets* sources = nullptr;
+  };
   // Sends all and empties the batch. Never blocks: what the kernel does not take at once is refused.
-  void send(UdpSocket& socket, queue::Instant now, Trace* trace);
+  void send(const Outlet& outlet, queue::Instant now, Trace* trace);
   // The same for datagrams that are sealed already, for IP identification 0: their bytes leave as they are, one by one.
-  void send_sealed(UdpSocket& socket, queue::Instant now, Trace* trace);
+  void send_sealed(const Outlet& outlet, queue::Instant now, Trace* trace);
 
   std::span<OutDatagram> datagrams() { return std::span(datagrams_).first(count_); }
   void clear() { count_ = 0; }
@@ -67,8 +73,10 @@ class SendBatch {
   void seal_all();
   void write_messages(const UdpSocket& socket);
   void write_message(const UdpSocket& socket, const Group& group, std::size_t index);
-  void submit(UdpSocket& socket);
-  void send_groups(UdpSocket& socket, queue::Instant now, Trace* trace);
+  std::size_t end_of_run(std::size_t first, const Outlet& outlet) const;
+  void submit(const Outlet& outlet);
+  void submit(std::size_t first, std::size_t end, UdpSocket& socket);
+  void send_groups(const Outlet& outlet, queue::Instant now, Trace* trace);
   void send_singly(UdpSocket& socket, const Group& group);
   void refuse(const Group& group, int errno_value);
 

@@ -19,15 +19,18 @@ queue::Result<std::shared_ptr<UdpPort>> UdpPort::open(const SocketConfig& config
                                                       std::unique_ptr<Faults> faults, Addressing addressing) {
   auto socket = UdpSocket::open(config);
   if (!socket) return socket.error();
-  return std::make_shared<UdpPort>(std::move(*socket), trace, std::move(faults), addressing);
+  return std::make_shared<UdpPort>(std::move(*socket), config, trace, std::move(faults), addressing);
 }
 
-UdpPort::UdpPort(UdpSocket socket, Trace* trace, std::unique_ptr<Faults> faults, Addressing addressing)
+UdpPort::UdpPort(UdpSocket socket, const SocketConfig& config, Trace* trace, std::unique_ptr<Faults> faults,
+                 Addressing addressing)
     : udp_port_(socket.port()),
       trace_(trace),
       socket_(std::move(socket)),
       engine_(udp_port_, addressing),
-      faults_(std::move(faults)) {}
+      faults_(std::move(faults)) {
+  if (addressing.is_strict()) sources_.emplace(config);
+}
 
 TurnReport UdpPort::turn(queue::Instant now) {
   TurnReport report;
@@ -54,6 +57,10 @@ std::vector<Endpoint> UdpPort::take_unreachable() {
   return std::exchange(unreachable_, {});
 }
 
+std::vector<int> UdpPort::take_opened() {
+  return sources_ ? sources_->take_opened() : std::vector<int>();
+}
+
 queue::Result<std::vector<int>> UdpPort::join(const Gid& group, std::span<const unsigned> interfaces) {
   return groups_.join(group, interfaces, socket_);
 }
@@ -61,6 +68,7 @@ queue::Result<std::vector<int>> UdpPort::join(const Gid& group, std::span<const 
 void UdpPort::close() {
   flush_faults();
   groups_.close();
+  if (sources_) sources_->close();
   socket_.close();
   next_deadline_.store(kNever);
 }
@@ -83,7 +91,12 @@ std::optional<queue::Instant> UdpPort::next_deadline() const {
 }
 
 void UdpPort::on_socket_error() {
-  if (socket_.is_open()) drain_error_queue(socket_, unreachable_);
+  if (socket_.is_open()) drain_errors();
+}
+
+void UdpPort::drain_errors() {
+  drain_error_queue(socket_, unreachable_);
+  if (sources_) sources_->drain_errors(unreachable_);
 }
 
 // Returns how many messages came, or a negative errno.
@@ -126,7 +139,7 @@ void UdpPort::send_due(queue::Instant now) {
     const bool is_last = !out_.is_full();
     if (!out_.empty()) {
       if (faults_ == nullptr) {
-        out_.send(socket_, now, trace_);
+        out_.send(outlet(), now, trace_);
       } else {
         faults_->take(now, out_);
       }
@@ -145,16 +158,20 @@ void UdpPort::send_due(queue::Instant now) {
 bool UdpPort::send_held_back(queue::Instant now, queue::Instant due) {
   faults_->fill(due, out_);
   if (out_.empty()) return false;
-  out_.send_sealed(socket_, now, trace_);
+  out_.send_sealed(outlet(), now, trace_);
   return true;
 }
 
 void UdpPort::fill(queue::Instant now) {
-  while (!out_.is_full() && engine_.next_datagram(now, out_.slot())) out_.keep();
+  while (!out_.is_full() && engine_.next_datagram(now, out_.slot())) {
+    if (sources_) out_.slot().from.port = sources_->choose(out_.slot().from.port);
+    out_.keep();
+  }
 }
 
 void UdpPort::finish(queue::Instant now, TurnReport& report) {
-  if (out_.take_error_hint()) drain_error_queue(socket_, unreachable_);
+  if (out_.take_error_hint()) drain_errors();
+  report.has_opened = sources_ && sources_->has_opened();
   if (trace_ != nullptr) trace_->on_turn_end();
   const auto deadline = next_due(now);
   next_deadline_.store(deadline ? deadline->time_since_epoch().count() : kNever);

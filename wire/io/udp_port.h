@@ -21,6 +21,7 @@
 #include "wire/io/group_sockets.h"
 #include "wire/io/receive_batch.h"
 #include "wire/io/send_batch.h"
+#include "wire/io/source_sockets.h"
 #include "wire/io/trace.h"
 #include "wire/io/udp_socket.h"
 
@@ -34,16 +35,18 @@ struct TurnReport {
   std::size_t received = 0;  // datagrams
   bool has_mads = false;     // the GSI's inbox is not empty
   bool has_unreachable = false;
+  bool has_opened = false;         // sockets: take_opened()
   std::optional<Refusal> refusal;  // the kernel would not take a datagram
 };
 
-class UdpPort {
+class UdpPort : public std::enable_shared_from_this<UdpPort> {
  public:
   // trace: null, or outlives the port. faults: what befalls its datagrams on their way out, or null.
   static queue::Result<std::shared_ptr<UdpPort>> open(const SocketConfig& config, Trace* trace,
                                                       std::unique_ptr<Faults> faults = nullptr,
                                                       Addressing addressing = Addressing::port_in_qpn());
-  UdpPort(UdpSocket socket, Trace* trace, std::unique_ptr<Faults> faults, Addressing addressing);
+  UdpPort(UdpSocket socket, const SocketConfig& config, Trace* trace, std::unique_ptr<Faults> faults,
+          Addressing addressing);
   UdpPort(const UdpPort&) = delete;
   UdpPort& operator=(const UdpPort&) = delete;
 
@@ -63,6 +66,9 @@ class UdpPort {
 
   // Destinations that ICMP says have no such port, since the last call.
   std::vector<Endpoint> take_unreachable() REQUIRES(mutex);
+  // Descriptors of sockets to send from that were opened since the last call: whoever waits for this port waits for
+  // their errors as well.
+  std::vector<int> take_opened() REQUIRES(mutex);
   // Frees the UDP port number at once; what faults hold back leaves before. Turns do nothing from then on. Stop
   // watching it first (progress_thread.h).
   void close() REQUIRES(mutex);
@@ -104,6 +110,8 @@ class UdpPort {
   void meet_deadline(queue::Instant now, bool may_have_more) REQUIRES(mutex);
   void send_due(queue::Instant now) REQUIRES(mutex);
   void fill(queue::Instant now) REQUIRES(mutex);
+  SendBatch::Outlet outlet() REQUIRES(mutex) { return {socket_, sources_ ? &*sources_ : nullptr}; }
+  void drain_errors() REQUIRES(mutex);
   bool send_held_back(queue::Instant now, queue::Instant due) REQUIRES(mutex);
   std::optional<queue::Instant> next_due(queue::Instant now) const REQUIRES(mutex);
   void finish(queue::Instant now, TurnReport& report) REQUIRES(mutex);
@@ -112,6 +120,7 @@ class UdpPort {
   Trace* const trace_;
   UdpSocket socket_ GUARDED_BY(mutex);
   GroupSockets groups_ GUARDED_BY(mutex);
+  std::optional<SourceSockets> sources_ GUARDED_BY(mutex);  // of strict RoCE v2
   Engine engine_ GUARDED_BY(mutex);
   SendBatch out_ GUARDED_BY(mutex);
   const std::unique_ptr<Faults> faults_;  // what it points at is guarded, too

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "wire/io/udp_socket.h"
 
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 
@@ -66,15 +67,26 @@ void set_ipv6_options(int fd) {
   raw::setsockopt(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);  // hardware sends RoCE v2 without UDP checksum
 }
 
+void set_receive_options(int fd) {
+  raw::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, kSocketBufferBytes);
+  raw::setsockopt(fd, IPPROTO_UDP, UDP_GRO, 1);
+}
+
+// Nobody reads this socket: without a filter, strangers' datagrams would keep it readable for ever.
+void drop_arrivals(int fd) {
+  sock_filter take_nothing[] = {{BPF_RET | BPF_K, 0, 0, 0}};
+  const sock_fprog program{1, take_nothing};
+  raw::setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, program);
+}
+
 // Only bind can fail for a reason the program can do something about; an option that an old kernel does not know
 // leaves the socket usable.
 int set_up(int fd, const SocketConfig& config) {
   const bool is_ipv6 = config.address.any.sa_family == AF_INET6;
   if (is_ipv6) raw::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, config.v6_only ? 1 : 0);
   if (config.reuse_address) raw::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-  raw::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, kSocketBufferBytes);
   raw::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, kSocketBufferBytes);
-  raw::setsockopt(fd, IPPROTO_UDP, UDP_GRO, 1);
+  config.sends_only ? drop_arrivals(fd) : set_receive_options(fd);
   set_ipv4_options(fd);
   if (is_ipv6) set_ipv6_options(fd);
   return raw::bind(fd, &config.address.any, is_ipv6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));

@@ -14,6 +14,7 @@ struct SocketConfig {
   SocketAddress address{};  // AF_INET, or AF_INET6 (dual stack if it is a wildcard and not v6_only); port 0: any
   bool reuse_address = false;
   bool v6_only = false;
+  bool sends_only = false;  // what arrives is dropped by the kernel; ICMP errors are not
 };
 
 // The wildcard address with an ephemeral port: dual stack, or plain IPv4 where the kernel has no IPv6.

@@ -43,6 +43,7 @@ struct Path {
   Gid local;  // the GID that sgid_index names
   Gid remote;
   IpOptions ip;
+  std::uint32_t flow_label = 0;  // 20 bits: the flow, which in strict RoCE v2 is the source port (source_port.h)
   friend bool operator==(const Path&, const Path&) = default;
 };
 
@@ -56,7 +57,8 @@ struct QpAttributes {
   std::uint32_t sq_psn = 0;
   queue::Qpn dest_qpn{};
   Path path;
-  std::uint8_t timeout = 0;  // 4.096 us * 2^timeout; 0: none. IBTA 9.9.2.1.1
+  std::uint16_t source_port = 0;  // of strict RoCE v2; follows from path, dest_qpn and the queue pair's own number
+  std::uint8_t timeout = 0;       // 4.096 us * 2^timeout; 0: none. IBTA 9.9.2.1.1
   std::uint8_t retry_cnt = 0;
   std::uint8_t rnr_retry = 0;           // 7: for ever
   std::uint8_t min_rnr_timer = 0;       // code, IBTA table 45

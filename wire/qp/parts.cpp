@@ -44,7 +44,7 @@ std::string describe(const queue::SgFault& fault) {
 }
 
 void begin_datagram(const QpAttributes& attributes, OutDatagram& out) {
-  out.from = Endpoint{attributes.path.local, 0};  // the engine knows the ports
+  out.from = Endpoint{attributes.path.local, attributes.source_port};  // of ports the engine decides
   out.to = Endpoint{attributes.path.remote, 0};
   out.ip = attributes.path.ip;
   out.span_count = 0;

@@ -5,6 +5,7 @@
 
 #include "queue/format.h"
 #include "wire/qp/qp_state.h"
+#include "wire/qp/source_port.h"
 
 namespace nicless::wire {
 
@@ -86,6 +87,9 @@ Result<void> ProgramQueuePair::modify(queue::Instant now, const QpAttributes& wa
   if (auto checked = check_transition(transport_, from, to, mask); !checked) return checked;
   if (auto checked = check_values(wanted, mask); !checked) return checked;
   apply(wanted, mask, attributes_);
+  if (mask & attr_mask::kAv) {
+    attributes_.source_port = connection_source_port(attributes_.path.flow_label, parts_.qpn, attributes_.dest_qpn);
+  }
   attributes_.state = to;
   enter(from, to);
   if (from == QpState::Rts && to == QpState::Sqd) {

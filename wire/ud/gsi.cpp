@@ -6,11 +6,13 @@
 #include "wire/addressing.h"
 #include "wire/packet/opcode.h"
 #include "wire/packet/packet.h"
+#include "wire/qp/source_port.h"
 
 namespace nicless::wire {
 
 namespace {
 
+constexpr std::uint16_t kGsiSourcePort = datagram_source_port(0, kGsiQpn);
 constexpr std::uint8_t kMadOpcode = opcode_of(Service::Ud, Op::SendOnly);
 
 bool is_mad(const PacketView& packet) {
@@ -41,7 +43,7 @@ std::optional<Mad> Gsi::take() {
 bool Gsi::next_datagram(OutDatagram& out) {
   if (outbox_.empty()) return false;
   const Mad& mad = outbox_.front();
-  out.from = mad.from;
+  out.from = {mad.from.address, kGsiSourcePort};
   out.to = mad.to;
   out.ip = mad.ip;
   out.own_payload = mad.bytes;

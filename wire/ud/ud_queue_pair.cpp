@@ -5,6 +5,7 @@
 
 #include "queue/format.h"
 #include "wire/addressing.h"
+#include "wire/qp/source_port.h"
 #include "wire/ud/grh.h"
 
 namespace nicless::wire {
@@ -63,7 +64,7 @@ bool UdQueuePair::next_datagram(queue::Instant, OutDatagram& out) {
 
 void UdQueuePair::build_headers(const queue::Wqe& wqe, OutDatagram& out) {
   const queue::DatagramAddress& to = wqe.datagram;
-  out.from = Endpoint{gid_of(to.local_gid), 0};
+  out.from = Endpoint{gid_of(to.local_gid), datagram_source_port(to.flow_label, parts_.qpn)};
   out.to = Endpoint{gid_of(to.remote_gid), 0};
   out.ip = IpOptions{to.traffic_class, to.hop_limit};
   Headers headers;

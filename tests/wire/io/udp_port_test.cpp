@@ -201,6 +201,24 @@ TEST_CASE("garbage, empty and truncated datagrams are counted and change nothing
   CHECK(seen.truncated + seen.bad_version + seen.unknown_opcode + seen.bad_pad + seen.bad_icrc == 2);
 }
 
+TEST_CASE("an IPv6 datagram without a UDP checksum, as adapters send them, is taken", "[udp_port]") {
+  const SocketConfig config = any_address();
+  if (config.address.any.sa_family == AF_INET) return;  // this kernel has no IPv6
+  constexpr int kNoCheck6Tx = 101;                      // UDP_NO_CHECK6_TX
+  const auto b = open(config);
+  const int raw = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  REQUIRE(raw >= 0);
+  const int on = 1;
+  REQUIRE(setsockopt(raw, IPPROTO_UDP, kNoCheck6Tx, &on, sizeof on) == 0);
+  SocketAddress to;
+  to_socket_address({gid("::1"), b->udp_port()}, AF_INET6, 0, to);
+  const std::string garbage(64, '\x5a');
+  REQUIRE(sendto(raw, garbage.data(), garbage.size(), 0, &to.any, sizeof to.v6) == 64);
+  close(raw);
+  turn_when_ready(*b);
+  CHECK(counters(*b).datagrams_in == 1);
+}
+
 TEST_CASE("a refused datagram is reported, not waited for", "[udp_port]") {
   const auto a = open(ipv4_wildcard());
   // The source address is not this host's: the kernel refuses to send from it.
