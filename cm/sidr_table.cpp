@@ -22,24 +22,22 @@ SidrAnswer& SidrTable::take(const AnswerKey& key, SidrAnswer answer) {
 }
 
 void SidrTable::refresh(RequestId id) {
-  const SidrQuestion* question = find(id);
-  question_deadlines_.set(id, question == nullptr ? std::nullopt : question->requester.next_deadline());
+  if (const SidrQuestion* question = find(id)) question_deadlines_.set(id, question->requester.next_deadline());
 }
 
 void SidrTable::refresh(const AnswerKey& key) {
-  const SidrAnswer* answer = find(key);
-  answer_deadlines_.set(key, answer == nullptr ? std::nullopt : answer->responder.next_deadline());
+  if (const SidrAnswer* answer = find(key)) answer_deadlines_.set(key, answer->responder.next_deadline());
 }
 
 void SidrTable::erase(RequestId id) {
   questions_.erase(id);
-  refresh(id);
+  question_deadlines_.erase(id);
 }
 
 void SidrTable::erase(const AnswerKey& key) {
   const AnswerKey own = key;  // it may stand in what goes
   answers_.erase(own);
-  refresh(own);
+  answer_deadlines_.erase(own);
 }
 
 SidrQuestion* SidrTable::find(RequestId id) {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "cm/connection_table.h"
-#include "cm/deadlines.h"
 #include "cm/sidr.h"
+#include "queue/deadlines.h"
 
 namespace nicless::cm {
 
@@ -57,8 +57,8 @@ class SidrTable {
  private:
   std::map<RequestId, SidrQuestion> questions_;
   std::map<AnswerKey, SidrAnswer> answers_;
-  Deadlines<RequestId> question_deadlines_;
-  Deadlines<AnswerKey> answer_deadlines_;
+  queue::Deadlines<RequestId> question_deadlines_;
+  queue::Deadlines<AnswerKey> answer_deadlines_;
 };
 
 }  // namespace nicless::cm

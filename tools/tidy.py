@@ -38,8 +38,8 @@ LAYERS = {
 SIBLINGS = ("wire/rc/", "wire/uc/", "wire/ud/")  # of one rank, and blind to each other
 PACKET_SEES = {"queue/guarded_copy.h", "queue/types.h", "queue/result.h", "queue/check.h"}
 # cm/ is another library than the engine's: beside its own files it sees what is pure, and the private C interface.
-CM_SEES = ("cm/", "wire/packet/", "queue/types.h", "queue/event_list.h", "queue/result.h", "queue/check.h", "queue/mutex.h", "queue/rng.h",
-           "queue/event_list.h", "provider/private.h")
+CM_SEES = ("cm/", "wire/packet/", "queue/types.h", "queue/deadlines.h", "queue/event_list.h", "queue/result.h", "queue/check.h", "queue/mutex.h",
+           "queue/rng.h", "provider/private.h")
 TOOLS_SEE = ("tools/", "wire/packet/", "wire/io/fault_options.h", "queue/types.h", "queue/result.h", "queue/check.h")
 
 IO_FOLDERS = ("wire/io/", "provider/", "cm/", "tools/", "tests/", "examples/")

@@ -39,15 +39,14 @@ void Engine::add(queue::Qpn qpn, QueuePair& queue_pair) {
   const std::uint32_t index = reserved_index(qpn);
   NICLESS_CHECK(slots_[index].queue_pair == nullptr);
   slots_[index].queue_pair = &queue_pair;
-  used_.push_back(index);
   mark_ready(index);
 }
 
 void Engine::remove(queue::Qpn qpn) {
   const std::uint32_t index = reserved_index(qpn);
   // A place in ready_ stays behind: next_datagram skips an empty slot, and a new queue pair may inherit the place.
+  deadlines_.erase(index);
   slots_[index].queue_pair = nullptr;
-  std::erase(used_, index);
   NICLESS_DCHECK(std::find(freed_.begin(), freed_.end(), index) == freed_.end());
   freed_.push_back(index);
 }
@@ -90,12 +89,11 @@ void Engine::on_post(queue::Instant now, queue::Qpn qpn) {
 }
 
 void Engine::on_deadline(queue::Instant now) {
-  for (const std::uint32_t index : used_) {
-    QueuePair& queue_pair = *slots_[index].queue_pair;
-    const auto deadline = queue_pair.next_deadline();
-    if (!deadline || *deadline > now) continue;
-    queue_pair.on_deadline(now);
-    mark_ready(index);
+  refresh_deadlines();
+  while (const auto index = deadlines_.due(now)) {
+    deadlines_.set(*index, std::nullopt);  // until it is asked again
+    slots_[*index].queue_pair->on_deadline(now);
+    mark_ready(*index);
   }
 }
 
@@ -119,18 +117,26 @@ bool Engine::next_of_ready(queue::Instant now, OutDatagram& out) {
     }
     ready_.pop_front();
     slot.is_ready = false;
+    refresh_deadline(index);
     if (burst_ == kBurstMax) mark_ready(index);  // may have more: at the end of the line
     burst_ = 0;
   }
   return false;
 }
 
-std::optional<queue::Instant> Engine::next_deadline() const {
-  std::optional<queue::Instant> deadline;
-  for (const std::uint32_t index : used_) {
-    deadline = queue::earliest(deadline, slots_[index].queue_pair->next_deadline());
-  }
-  return deadline;
+std::optional<queue::Instant> Engine::next_deadline() {
+  refresh_deadlines();
+  return deadlines_.next();
+}
+
+// Whoever was called since it was last asked stands in ready_, or has just left it.
+void Engine::refresh_deadlines() {
+  for (const std::uint32_t index : ready_) refresh_deadline(index);
+}
+
+void Engine::refresh_deadline(std::uint32_t index) {
+  const QueuePair* const queue_pair = slots_[index].queue_pair;
+  if (queue_pair != nullptr) deadlines_.set(index, queue_pair->next_deadline());
 }
 
 void Engine::on_sent() {

@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "queue/deadlines.h"
 #include "queue/result.h"
 #include "queue/types.h"
 #include "wire/addressing.h"
@@ -69,7 +70,7 @@ class Engine {
   // pair chose; its destination port the peer's. Datagrams of
   // one queue pair come in a row, at most kBurstMax of them before it is the turn of another.
   bool next_datagram(queue::Instant now, OutDatagram& out);
-  std::optional<queue::Instant> next_deadline() const;
+  std::optional<queue::Instant> next_deadline();
   // What next_datagram gave out since the last call has left (or was lost on its way out): the program may have the
   // memory back. Called after each batch, before the lock is released.
   void on_sent();
@@ -87,16 +88,18 @@ class Engine {
   void on_multicast(queue::Instant now, const PacketView& packet, const InDatagram& datagram);
   bool next_of_ready(queue::Instant now, OutDatagram& out);
   void mark_ready(std::uint32_t index);
+  void refresh_deadlines();
+  void refresh_deadline(std::uint32_t index);
   void count(DecodeError error);
 
   const std::uint16_t udp_port_;
   const Addressing addressing_;
-  std::vector<Slot> slots_;          // by index; of all that were ever reserved
-  std::vector<std::uint32_t> used_;  // indexes with a queue pair
-  std::deque<std::uint32_t> freed_;  // taken from the front, once every index was begun
-  std::deque<std::uint32_t> ready_;  // may have something to send; served in turn
-  std::uint32_t burst_ = 0;          // datagrams in a row from the front of ready_
-  std::vector<std::uint32_t> sent_;  // gave out datagrams since the last on_sent()
+  std::vector<Slot> slots_;                    // by index; of all that were ever reserved
+  queue::Deadlines<std::uint32_t> deadlines_;  // of those with a queue pair, by index
+  std::deque<std::uint32_t> freed_;            // taken from the front, once every index was begun
+  std::deque<std::uint32_t> ready_;            // may have something to send; served in turn
+  std::uint32_t burst_ = 0;                    // datagrams in a row from the front of ready_
+  std::vector<std::uint32_t> sent_;            // gave out datagrams since the last on_sent()
   Gsi gsi_;
   MulticastTable multicast_;
   EngineCounters counters_;

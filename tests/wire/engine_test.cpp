@@ -294,8 +294,10 @@ TEST_CASE("a queue pair is asked again after a packet, a post or its deadline, a
   CHECK(f.queue_pair.posts == 1);
   CHECK(f.engine.next_datagram(kNow, out));
   CHECK(!f.engine.next_datagram(kNow, out));
-  f.queue_pair.to_send = 1;
   f.queue_pair.deadline = kNow;
+  f.engine.on_post(kNow, f.qpn);
+  CHECK(!f.engine.next_datagram(kNow, out));
+  f.queue_pair.to_send = 1;
   f.engine.on_deadline(kNow);
   CHECK(f.engine.next_datagram(kNow, out));
 }

@@ -180,7 +180,7 @@ void UdpPort::finish(queue::Instant now, TurnReport& report) {
   report.refusal = out_.take_refusal();
 }
 
-std::optional<queue::Instant> UdpPort::next_due(queue::Instant now) const {
+std::optional<queue::Instant> UdpPort::next_due(queue::Instant now) {
   if (is_cut_) return now;
   const auto deadline = engine_.next_deadline();
   return faults_ == nullptr ? deadline : queue::earliest(deadline, faults_->next_departure());

@@ -113,7 +113,7 @@ class UdpPort : public std::enable_shared_from_this<UdpPort> {
   SendBatch::Outlet outlet() REQUIRES(mutex) { return {socket_, sources_ ? &*sources_ : nullptr}; }
   void drain_errors() REQUIRES(mutex);
   bool send_held_back(queue::Instant now, queue::Instant due) REQUIRES(mutex);
-  std::optional<queue::Instant> next_due(queue::Instant now) const REQUIRES(mutex);
+  std::optional<queue::Instant> next_due(queue::Instant now) REQUIRES(mutex);
   void finish(queue::Instant now, TurnReport& report) REQUIRES(mutex);
 
   const std::uint16_t udp_port_;
