@@ -7,12 +7,12 @@
 #include <deque>
 #include <optional>
 #include <set>
-#include <span>
 #include <vector>
 
 #include "cm/connection.h"
 #include "cm/messages.h"
 #include "queue/check.h"
+#include "tests/fuzz/input.h"
 
 using namespace nicless;
 using namespace nicless::cm;
@@ -21,21 +21,6 @@ namespace {
 
 constexpr Identity kActive{CommId(0x1111), 0x211110000, 0xa};
 constexpr Identity kPassive{CommId(0x2222), 0x222220000, 0xb};
-
-class Input {
- public:
-  explicit Input(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
-  bool is_empty() const { return bytes_.empty(); }
-  std::uint8_t next() {
-    if (bytes_.empty()) return 0;
-    const std::uint8_t byte = bytes_.front();
-    bytes_ = bytes_.subspan(1);
-    return byte;
-  }
-
- private:
-  std::span<const std::uint8_t> bytes_;
-};
 
 // One end, its program's view, and what is under way to it.
 struct End {
@@ -68,8 +53,8 @@ class World {
  public:
   World() { active_.connection = Connection::connect(now_, kActive, request()); }
 
-  void step(Input& input) {
-    const std::uint8_t code = input.next();
+  void step(fuzz::Input& input) {
+    const std::uint8_t code = input.u8();
     End& end = (code & 1) != 0 ? passive_ : active_;
     switch ((code >> 1) % 10) {
       case 0:
@@ -86,13 +71,13 @@ class World {
         if (!end.arriving.empty()) std::swap(end.arriving.front(), end.arriving.back());
         break;
       case 5:
-        wish(end, input.next());
+        wish(end, input.u8());
         break;
       case 6:
         wait_for_deadline();
         break;
       case 7:
-        now_ += std::chrono::milliseconds(input.next() * 40);
+        now_ += std::chrono::milliseconds(input.u8() * 40);
         fire();
         break;
       case 8:
@@ -159,20 +144,20 @@ class World {
   }
 
   // A message that nobody sent: right or wrong ids, any kind.
-  void forge(End& end, Input& input) {
-    const std::uint8_t kind = input.next();
-    const CommId mine = (kind & 0x80) != 0 ? CommId(input.next())
+  void forge(End& end, fuzz::Input& input) {
+    const std::uint8_t kind = input.u8();
+    const CommId mine = (kind & 0x80) != 0 ? CommId(input.u8())
                         : end.connection   ? end.connection->local_id()
                                            : CommId(0);
-    const CommId theirs = (kind & 0x40) != 0 ? CommId(input.next())
+    const CommId theirs = (kind & 0x40) != 0 ? CommId(input.u8())
                           : end.connection   ? end.connection->remote_id()
                                              : CommId(1);
     const queue::Qpn qpn(&end == &active_ ? 0x100 : 0x200);
-    wire::CmMessage message{input.next(), wire::CmRtu{.local_id = theirs, .remote_id = mine}};
+    wire::CmMessage message{input.u8(), wire::CmRtu{.local_id = theirs, .remote_id = mine}};
     switch (kind % 8) {
       case 0:
         message.body = wire::CmMra{
-            .local_id = theirs, .remote_id = mine, .service_timeout = static_cast<std::uint8_t>(input.next() & 15)};
+            .local_id = theirs, .remote_id = mine, .service_timeout = static_cast<std::uint8_t>(input.u8() & 15)};
         break;
       case 1:
         message.body = wire::CmRej{.local_id = theirs, .remote_id = mine};
@@ -241,7 +226,7 @@ class World {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  Input input({data, size});
+  fuzz::Input input(data, size);
   World world;
   while (!input.is_empty()) world.step(input);
   world.settle();

@@ -7,18 +7,19 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "tests/fuzz/input.h"
 #include "tests/sim/pair.h"
 #include "wire/packet/icrc.h"
 
 namespace {
 
 using namespace nicless;
+using fuzz::Input;
+using fuzz::require;
 using sim::Packet;
 using sim::Side;
 using sim::Wc;
@@ -26,29 +27,6 @@ using sim::Wc;
 constexpr std::size_t kMemoryBytes = 8192;
 constexpr std::size_t kStepsMax = 400;
 constexpr std::size_t kKeptMax = 64;  // packets that may still be delivered, per direction
-
-void require(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "rc_pair: %s\n", what);
-  std::abort();
-}
-
-// The input, read front to back; zeros once it has ended.
-class Input {
- public:
-  Input(const std::uint8_t* data, std::size_t size) : data_(data), left_(size) {}
-  bool empty() const { return left_ == 0; }
-  std::uint8_t u8() {
-    if (left_ == 0) return 0;
-    --left_;
-    return *data_++;
-  }
-  std::uint32_t u16() { return u8() | std::uint32_t{u8()} << 8; }
-
- private:
-  const std::uint8_t* data_;
-  std::size_t left_;
-};
 
 constexpr std::uint32_t kRemote = queue::kAccessRemoteWrite | queue::kAccessRemoteRead | queue::kAccessRemoteAtomic;
 constexpr std::uint32_t kOpen = kRemote | queue::kAccessLocalWrite | queue::kAccessMwBind;
@@ -95,7 +73,7 @@ class Fuzz {
   }
 
   void run() {
-    for (std::size_t i = 0; i < kStepsMax && !input_.empty(); ++i) {
+    for (std::size_t i = 0; i < kStepsMax && !input_.is_empty(); ++i) {
       step();
       for (auto& end : ends_) end->check_completions();
     }
