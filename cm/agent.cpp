@@ -107,16 +107,17 @@ Identity Agent::make_identity(std::uint64_t ca_guid) {
 }
 
 void Agent::pump(ConnectionEntry& entry, Instant at_time) {
-  while (auto message = entry.connection.next_message()) send(entry.path, *message);
-  while (auto event = entry.connection.next_event())
-    if (entry.owner != nullptr) report(*entry.owner, *event);
-  if (entry.owner == nullptr && entry.connection.is_finished()) return connections.erase(entry);
-  connections.refresh(entry);
-  if (entry.connection.is_probeable()) peers.watch(at_time, entry.path.remote);
+  connections.pump(entry, at_time);
+  flush();
+}
+
+void Agent::flush() {
+  while (const auto outgoing = connections.next_message()) send(outgoing->path, outgoing->message);
+  while (const auto told = connections.next_event()) report(*told->owner, told->event);
 }
 
 std::optional<Instant> Agent::next_deadline() const {
-  return queue::earliest(queue::earliest(connections.next_deadline(), peers.next_deadline()), sidr.next_deadline());
+  return queue::earliest(connections.next_deadline(), sidr.next_deadline());
 }
 
 CmId* Agent::find_listener(wire::ServiceId service, const wire::Gid& local) const {
@@ -126,23 +127,16 @@ CmId* Agent::find_listener(wire::ServiceId service, const wire::Gid& local) cons
 }
 
 void Agent::orphan(ConnectionEntry& entry, Instant at_time) {
-  entry.owner = nullptr;
   std::uint16_t port = 0;
   nicless_gsi_shared(&entry.path.gsi, &port);
-  entry.connection.abandon(at_time);
-  pump(entry, at_time);
+  connections.orphan(entry, at_time);
+  flush();
 }
 
 void Agent::on_mad(Instant at_time, nicless_gsi* at, const wire::Endpoint& remote, const wire::Gid& local,
                    const wire::CmMessage& message) {
   const MadPath path{at, local, remote, 0};
-  if (ConnectionEntry* entry = find_addressee(connections, remote.address, message)) {
-    // Answers come from the endpoint of the peer's process, not from the port of the service.
-    connections.move(*entry, remote);
-    entry->connection.on_message(at_time, message);
-    pump(*entry, at_time);
-    return;
-  }
+  if (connections.on_message(at_time, path, message)) return flush();
   if (const auto* reply = std::get_if<wire::CmSidrRep>(&message.body))
     return sidr_reply_arrived(*this, at_time, remote.address, *reply);
   if (std::holds_alternative<wire::CmSidrReq>(message.body)) {
@@ -157,30 +151,15 @@ void Agent::on_mad(Instant at_time, nicless_gsi* at, const wire::Endpoint& remot
 }
 
 void Agent::on_unreachable(Instant at_time, const wire::Endpoint& remote) {
-  for (const CommId id : connections.at(remote)) {
-    ConnectionEntry* entry = connections.find(id);
-    if (entry == nullptr) continue;
-    entry->connection.on_unreachable(at_time);
-    pump(*entry, at_time);
-  }
+  connections.on_unreachable(at_time, remote);
+  flush();
   sidr_unreachable(*this, at_time, remote);
 }
 
 void Agent::on_deadline(Instant at_time) {
-  while (ConnectionEntry* entry = connections.next_due(at_time)) {
-    entry->connection.on_deadline(at_time);
-    pump(*entry, at_time);
-  }
+  connections.on_deadline(at_time);
+  flush();
   sidr_deadlines(*this, at_time);
-  while (const auto peer = peers.next_due(at_time)) {
-    ConnectionEntry* entry = connections.find_probeable(*peer);
-    if (entry == nullptr) {
-      peers.forget(*peer);
-    } else {
-      entry->connection.probe();
-      pump(*entry, at_time);
-    }
-  }
 }
 
 Result<MadPath> path_to_service(const CmId& id) {

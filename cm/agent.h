@@ -10,11 +10,10 @@
 #include <optional>
 #include <vector>
 
-#include "cm/connection_table.h"
 #include "cm/devices.h"
-#include "cm/peer_watch.h"
 #include "cm/ports.h"
 #include "cm/sidr_table.h"
+#include "cm/switchboard.h"
 #include "queue/mutex.h"
 #include "queue/rng.h"
 
@@ -31,8 +30,7 @@ struct Agent {
   queue::Mutex mutex;
   Devices devices GUARDED_BY(mutex);
   Ports ports GUARDED_BY(mutex);
-  ConnectionTable connections GUARDED_BY(mutex);
-  PeerWatch peers GUARDED_BY(mutex);
+  Switchboard connections GUARDED_BY(mutex);
   SidrTable sidr GUARDED_BY(mutex);
   queue::Rng rng GUARDED_BY(mutex);
   std::vector<nicless_gsi*> closing GUARDED_BY(mutex);  // to be closed once the lock is free
@@ -46,6 +44,8 @@ struct Agent {
   void pump(ConnectionEntry& entry, Instant now) REQUIRES(mutex);
   // The id is being destroyed, and its socket may go: the connection goes on alone until the peer has been told.
   void orphan(ConnectionEntry& entry, Instant now) REQUIRES(mutex);
+  // What the connections have to send and to say.
+  void flush() REQUIRES(mutex);
 
   std::optional<Instant> next_deadline() const REQUIRES(mutex);
   // Who listens for that service at that address of this machine.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "cm/connection.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -85,14 +86,11 @@ Result<void> Connection::accept(Instant now, wire::CmRep reply) {
 }
 
 Result<void> Connection::reject(RejReason reason, std::span<const std::byte> private_data) {
-  if (is_answering()) {
-    send_rej(CmAnswered::Req, reason, private_data);
-  } else if (std::holds_alternative<RepReceived>(state_)) {
-    send_rej(CmAnswered::Rep, reason, private_data);
-  } else {
-    return queue::error(EINVAL, "there is no request or reply here to reject");
-  }
-  state_ = Closed{};
+  const bool is_of_reply = std::holds_alternative<RepReceived>(state_);
+  if (!is_answering() && !is_of_reply) return queue::error(EINVAL, "there is no request or reply here to reject");
+  const wire::CmRej rej = make_rej(is_of_reply ? CmAnswered::Rep : CmAnswered::Req, reason, private_data);
+  send(rej);
+  state_ = is_of_reply ? Closed{rej} : Closed{};
   return {};
 }
 
@@ -130,8 +128,6 @@ void Connection::abandon(Instant now) {
   } else if (std::holds_alternative<RepSent>(state_)) {
     send_rej(CmAnswered::Other, RejReason::ConsumerDefined, {});
     state_ = Closed{};
-  } else if (std::holds_alternative<Timewait>(state_)) {
-    state_ = Closed{};
   }
 }
 
@@ -146,6 +142,8 @@ void Connection::on_body(Instant, const wire::CmReq&) {
     send_mra(CmAnswered::Req);
   } else if (const auto* sent = std::get_if<RepSent>(&state_)) {
     send(sent->reply);
+  } else if (std::holds_alternative<Timewait>(state_)) {
+    send_rej(CmAnswered::Req, RejReason::StaleConnection, {});
   }
 }
 
@@ -167,7 +165,7 @@ void Connection::on_body(Instant now, const wire::CmRej& rej) {
   } else if (std::holds_alternative<ReqSent>(state_) && rej.reason == RejReason::InvalidServiceId) {
     on_unreachable(now);  // the port is open and nobody listens yet: the same as no port at all
   } else {
-    refuse({rej.reason, rej.private_data});
+    refuse(now, {rej.reason, rej.private_data});
   }
 }
 
@@ -184,6 +182,10 @@ void Connection::on_body(Instant, const wire::CmRep& rep) {
     agreement_.ack_timeout = ack_timeout(rep.target_ack_delay, lifetime);
     state_ = RepReceived{};
     emit(Replied{rep});
+  } else if (const auto* closed = std::get_if<Closed>(&state_)) {
+    wire::CmRej rej = closed->refusal.value_or(make_rej(CmAnswered::Rep, RejReason::InvalidCommId, {}));
+    rej.remote_id = rep.local_id;
+    send(rej);  // or the peer would wait for an RTU
   } else if (rep.local_id != remote_id_) {
     return;  // not the peer of this connection
   } else if (std::holds_alternative<RepReceived>(state_)) {
@@ -194,7 +196,10 @@ void Connection::on_body(Instant, const wire::CmRep& rep) {
 }
 
 void Connection::on_body(Instant now, const wire::CmRtu& rtu) {
-  if (rtu.local_id == remote_id_ && std::holds_alternative<RepSent>(state_)) static_cast<void>(notify_established(now));
+  if (rtu.local_id != remote_id_) return;
+  if (std::holds_alternative<RepSent>(state_)) static_cast<void>(notify_established(now));
+  // Given up here, for want of an answer, while the peer believes that it stands.
+  if (std::holds_alternative<Closed>(state_)) send_rej(CmAnswered::Other, RejReason::InvalidCommId, {});
 }
 
 void Connection::on_body(Instant now, const wire::CmDreq& dreq) {
@@ -220,7 +225,7 @@ void Connection::on_unreachable(Instant now) {
   } else if (is_established() || std::holds_alternative<DreqSent>(state_)) {
     end(now, 0);
   } else if (!std::holds_alternative<Timewait>(state_) && !std::holds_alternative<Closed>(state_)) {
-    refuse({.reason = RejReason::Timeout});  // as if it had said so when it died
+    refuse(now, {.reason = RejReason::Timeout});  // as if it had said so when it died
   }
 }
 
@@ -250,7 +255,7 @@ void Connection::on_deadline(Instant now) {
 
 // Nobody listened a moment ago. True for good if nobody has answered by the time the last question was due an answer.
 void Connection::ask_again(Instant now, ReqSent& asked) {
-  if (asked.asked_again == kAskAgainAfter.size()) return refuse({.reason = RejReason::InvalidServiceId});
+  if (asked.asked_again == kAskAgainAfter.size()) return refuse(now, {.reason = RejReason::InvalidServiceId});
   ++asked.asked_again;
   const bool is_last = asked.asked_again == kAskAgainAfter.size();
   asked.resend.deadline = now + (is_last ? kLastAnswerWithin : kAskAgainAfter[asked.asked_again]);
@@ -278,6 +283,22 @@ bool Connection::is_probeable() const {
   return is_established() || (asked != nullptr && asked->is_patient);
 }
 
+queue::Qpn Connection::occupied_qpn() const {
+  const bool is_over = std::holds_alternative<DreqSent>(state_) || std::holds_alternative<Timewait>(state_) ||
+                       std::holds_alternative<Closed>(state_);
+  return is_over ? queue::Qpn{} : agreement_.remote_qpn;
+}
+
+bool Connection::is_of_peer(const CmMessage& message) const {
+  return std::visit(
+      [this](const auto& body) {
+        if constexpr (requires { body.local_id; })
+          return body.local_id.value() != 0 && (remote_id_.value() == 0 || body.local_id == remote_id_);
+        return false;
+      },
+      message.body);
+}
+
 // A duplicate RTU; or a duplicate REP, which a living active side answers with an RTU; or a duplicate REQ, which is
 // answered with an MRA. IBTA 12.9.7.
 void Connection::probe() {
@@ -297,6 +318,10 @@ void Connection::send_mra(CmAnswered answered) {
 }
 
 void Connection::send_rej(CmAnswered answered, RejReason reason, std::span<const std::byte> private_data) {
+  send(make_rej(answered, reason, private_data));
+}
+
+wire::CmRej Connection::make_rej(CmAnswered answered, RejReason reason, std::span<const std::byte> private_data) const {
   wire::CmRej rej{.local_id = me_.local_id, .remote_id = remote_id_, .answered = answered, .reason = reason};
   rej.private_data = wire::padded<wire::CmRej::kPrivateBytes>(private_data);
   if (reason == RejReason::Timeout) {  // additional information: whose request it was. IBTA table 109
@@ -304,7 +329,7 @@ void Connection::send_rej(CmAnswered answered, RejReason reason, std::span<const
     for (std::size_t i = 0; i < sizeof me_.ca_guid; ++i)
       rej.info[i] = static_cast<std::byte>(me_.ca_guid >> (8 * (7 - i)));
   }
-  send(rej);
+  return rej;
 }
 
 void Connection::send_drep(std::uint64_t tid) {
@@ -323,16 +348,22 @@ void Connection::begin_disconnect(Instant now) {
 
 void Connection::end(Instant now, int status) {
   emit(Disconnected{status});
-  if (is_abandoned_) {
-    state_ = Closed{};  // late duplicates of the DREQ are answered without a connection
+  wait_out(now);
+}
+
+// As the kernel does it: who has had the peer's reply, or is told of an older life, waits until what is still under way
+// has died out.
+void Connection::refuse(Instant now, const Rejected& rejected) {
+  emit(rejected);
+  if (rejected.reason == RejReason::StaleConnection || std::holds_alternative<RepReceived>(state_)) {
+    wait_out(now);
   } else {
-    state_ = Timewait{now + wire_time(agreement_.ack_timeout)};
+    state_ = Closed{};
   }
 }
 
-void Connection::refuse(const Rejected& rejected) {
-  emit(rejected);
-  state_ = Closed{};
+void Connection::wait_out(Instant now) {
+  state_ = Timewait{now + std::min(wire_time(agreement_.ack_timeout), kTimewaitMax)};
 }
 
 // False when the message has been sent often enough.

@@ -89,7 +89,8 @@ class Connection {
   Result<void> notify_established(Instant now);  // data came before the RTU; EISCONN if that is known
   // Never fails: with nothing to end it does nothing. IBTA 12.9.7.
   void disconnect(Instant now);
-  // The program has forgotten the connection: the peer is told, no events any more. Keep it until is_finished().
+  // The program has forgotten the connection: the peer is told, no events any more. Keep it until is_finished(), so
+  // that a duplicate of an old message does not look like a new one.
   void abandon(Instant now);
 
   void on_message(Instant now, const wire::CmMessage& message);
@@ -108,6 +109,10 @@ class Connection {
   bool awaits_reply() const { return std::holds_alternative<ReqSent>(state_); }
   // Waits for the peer without a deadline of its own: established, or told by an MRA to be patient.
   bool is_probeable() const;
+  // The peer's queue pair, which can have no other connection: while this one stands or is being made. 0: none.
+  queue::Qpn occupied_qpn() const;
+  // Names both ends of this connection; or only this one, while the peer's is not known yet.
+  bool is_of_peer(const wire::CmMessage& message) const;
   // Nothing more will come of it.
   bool is_finished() const { return std::holds_alternative<Closed>(state_) && outbox_.empty(); }
   // A message that changes nothing at a living peer; a dead one answers it with an ICMP message.
@@ -136,7 +141,9 @@ class Connection {
   struct Timewait {
     Instant until;
   };
-  struct Closed {};
+  struct Closed {
+    std::optional<wire::CmRej> refusal{};  // of the reply, for when that comes again
+  };
   using State = std::variant<ReqSent, ReqReceived, RepReceived, RepSent, Established, DreqSent, Timewait, Closed>;
 
   Connection(const Identity& me, const State& state) : me_(me), state_(state) {}
@@ -153,13 +160,16 @@ class Connection {
 
   void send(const wire::CmMessage::Body& body) { outbox_.push_back({exchange_tid_, body}); }
   void send_mra(wire::CmAnswered answered);
+  wire::CmRej make_rej(wire::CmAnswered answered, wire::RejReason reason,
+                       std::span<const std::byte> private_data) const;
   void send_rej(wire::CmAnswered answered, wire::RejReason reason, std::span<const std::byte> private_data);
   void send_drep(std::uint64_t tid);
   void emit(const ConnectionEvent& event);
   void begin_disconnect(Instant now);
   void end(Instant now, int status);  // DISCONNECTED, then timewait
   void ask_again(Instant now, ReqSent& asked);
-  void refuse(const Rejected& rejected);  // REJECTED, closed
+  void refuse(Instant now, const Rejected& rejected);  // REJECTED, closed, perhaps after timewait
+  void wait_out(Instant now);                          // timewait
   bool resend_due(Instant now, Resend& resend, Duration longest);
 
   Identity me_;

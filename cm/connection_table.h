@@ -9,7 +9,7 @@
 #include <optional>
 #include <set>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "cm/connection.h"
@@ -35,6 +35,7 @@ struct ConnectionEntry {
   MadPath path;
   CmId* owner = nullptr;  // null: the program has destroyed the id, the release goes on
   std::optional<Instant> armed;
+  queue::Qpn indexed_qpn{};  // of the peer, while the table finds the entry by it
 };
 
 class ConnectionTable {
@@ -51,8 +52,11 @@ class ConnectionTable {
   // By the peer's id: a repeated REQ, or a REJ from someone who never learnt this end's id. Not one that is finished:
   // a refused peer that asks again asks anew.
   ConnectionEntry* find_by_peer(const wire::Gid& peer, CommId remote_id);
+  // The connection that stands, or is being made, with that queue pair; null: none. One that is being released or was
+  // ended does not count, since queue pair numbers are few and come back soon.
+  ConnectionEntry* find_by_qpn(const wire::Gid& peer, queue::Qpn qpn);
   std::vector<CommId> at(const wire::Endpoint& remote) const;
-  // One of them that a probe makes sense for, or null.
+  // One of them that a probe makes sense for, each in turn; or null.
   ConnectionEntry* find_probeable(const wire::Endpoint& remote);
 
   std::optional<Instant> next_deadline() const;
@@ -60,20 +64,29 @@ class ConnectionTable {
   std::size_t size() const { return by_local_.size(); }
 
  private:
-  struct PeerKey {
-    wire::Gid address;
-    CommId remote_id;
-    friend bool operator==(const PeerKey&, const PeerKey&) = default;
-  };
+  // A number of the peer's: its id of the connection, or its queue pair.
+  template <typename Id>
+  using PeerKey = std::pair<wire::Gid, Id>;
   struct PeerHash {
-    std::size_t operator()(const PeerKey& key) const;
+    template <typename Id>
+    std::size_t operator()(const PeerKey<Id>& key) const {
+      return EndpointHash{}(key.first) * 31 + key.second.value();
+    }
   };
-  PeerKey key_of(const ConnectionEntry& entry) const;
+  template <typename Id>
+  using ByPeer = std::unordered_map<PeerKey<Id>, CommId, PeerHash>;
+
+  void refresh_qpn(ConnectionEntry& entry);
   void forget_remote(ConnectionEntry& entry);
 
   std::unordered_map<CommId, std::unique_ptr<ConnectionEntry>> by_local_;
-  std::unordered_map<PeerKey, CommId, PeerHash> by_peer_;
-  std::unordered_map<wire::Endpoint, std::unordered_set<CommId>, EndpointHash> by_remote_;
+  ByPeer<CommId> by_peer_;
+  ByPeer<queue::Qpn> by_qpn_;
+  struct AtRemote {
+    std::set<CommId> ids;
+    CommId probed{};  // the last one that find_probeable gave
+  };
+  std::unordered_map<wire::Endpoint, AtRemote, EndpointHash> by_remote_;
   std::set<std::pair<Instant, CommId>> deadlines_;
 };
 

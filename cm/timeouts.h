@@ -34,6 +34,8 @@ constexpr std::uint8_t ack_timeout(std::uint8_t ack_delay, std::uint8_t lifetime
   return static_cast<std::uint8_t>(std::min(combined, 31));
 }
 
+inline constexpr Duration kTimewaitMax = wire_time(24);  // 69 s: the peer's ACK timeout may be anything
+
 // Servers close their listener and listen again on the same port (perftest does, between its two connections), while
 // the client is already asking for the next one. So after the first "nobody listens" the question is asked three times
 // more, and believed when none has had an answer by then. By the clock and not by how often it is said: hosts limit how

@@ -11,6 +11,8 @@ namespace {
 constexpr Identity kActive{.local_id = CommId(0x11111111), .tid = 0x211111111, .ca_guid = 0xa};
 constexpr Identity kPassive{.local_id = CommId(0x22222222), .tid = 0x222222222, .ca_guid = 0xb};
 
+}  // namespace
+
 wire::CmMessage decode(const wire::LinkDatagram& datagram) {
   std::array<std::byte, wire::CmMessage::kSize> bytes{};
   REQUIRE(datagram.bytes.size() == bytes.size());
@@ -20,13 +22,15 @@ wire::CmMessage decode(const wire::LinkDatagram& datagram) {
   return decoded.message;
 }
 
-const char* name_of(const ConnectionEvent& event) {
+std::string name_of_message(const wire::LinkDatagram& datagram) {
+  return wire::name_of(decode(datagram));
+}
+
+std::string name_of(const ConnectionEvent& event) {
   static constexpr const char* kNames[] = {"REPLIED",     "ESTABLISHED",  "REJECTED",
                                            "UNREACHABLE", "DISCONNECTED", "TIMEWAIT_EXIT"};
   return kNames[event.index()];
 }
-
-}  // namespace
 
 std::vector<std::string> Side::sent_names() const {
   std::vector<std::string> names;
@@ -83,7 +87,7 @@ void Pair::connect(wire::CmReq req) {
 void Pair::lose(Side& from, const std::string& name, int nth) {
   auto left = std::make_shared<int>(nth);
   (&from == &active ? to_passive_ : to_active_).drop_next([left, name](const wire::LinkDatagram& datagram) {
-    return name == wire::name_of(decode(datagram)) && --*left == 0;
+    return name == name_of_message(datagram) && --*left == 0;
   });
 }
 

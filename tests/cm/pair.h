@@ -58,4 +58,8 @@ class Pair {
 wire::CmReq request();  // as rdma_connect fills it
 wire::CmRep reply();
 
+wire::CmMessage decode(const wire::LinkDatagram& datagram);
+std::string name_of_message(const wire::LinkDatagram& datagram);  // "REQ"
+std::string name_of(const ConnectionEvent& event);                // "REPLIED"
+
 }  // namespace nicless::cm::test

@@ -30,11 +30,12 @@ struct End {
   bool is_abandoned = false;
 
   void take(const ConnectionEvent& event) {
+    constexpr std::size_t kRejected = 2;
     constexpr std::size_t kDisconnected = 4;
     constexpr std::size_t kTimewait = 5;
     NICLESS_CHECK(!is_abandoned);
     NICLESS_CHECK(seen.insert(event.index()).second);
-    NICLESS_CHECK(event.index() != kTimewait || seen.contains(kDisconnected));
+    NICLESS_CHECK(event.index() != kTimewait || seen.contains(kDisconnected) || seen.contains(kRejected));
     NICLESS_CHECK(event.index() == kTimewait || !seen.contains(kTimewait));
   }
 };

@@ -147,7 +147,7 @@ TEST_CASE("what QP 1 cannot answer gets no answer, and the next question does", 
   peer.send(broken);
   broken.resize(50);
   peer.send(broken);
-  peer.send(peer.packet_of(wire::CmMessage{7, wire::CmRtu{}}));
+  peer.send(peer.packet_of(wire::CmMessage{7, wire::CmDrep{}}));
   const wire::CommId theirs(5);
   peer.send(peer.packet_of(wire::CmMessage{8, wire::CmDreq{.local_id = theirs}}));
   CHECK(peer.answer() == wire::CmMessage{8, wire::CmDrep{.remote_id = theirs}});

@@ -18,6 +18,13 @@ std::optional<CmMessage::Body> polite(const CmRep& rep) {
                .answered = CmAnswered::Rep,
                .reason = RejReason::InvalidCommId};
 }
+// Its sender believes in a connection that is gone.
+std::optional<CmMessage::Body> polite(const CmRtu& rtu) {
+  return CmRej{.local_id = rtu.remote_id,
+               .remote_id = rtu.local_id,
+               .answered = CmAnswered::Other,
+               .reason = RejReason::InvalidCommId};
+}
 // The release of a connection that is gone: it ended, so yes.
 std::optional<CmMessage::Body> polite(const CmDreq& dreq) {
   return CmDrep{.local_id = dreq.remote_id, .remote_id = dreq.local_id};

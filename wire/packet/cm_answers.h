@@ -13,7 +13,8 @@ namespace nicless::wire {
 CmMessage refusal(const CmMessage& request, RejReason reason);
 
 // The polite answer where nobody listens and no connection is known: a REQ and a SIDR_REQ hear that there is no such
-// service, a DREQ gets its DREP. Nothing for those that want no answer.
+// service, a DREQ gets its DREP, who sends a REP or an RTU that there is no such connection. Nothing for those that
+// want no answer.
 std::optional<CmMessage> answer_of_nobody(const CmMessage& message);
 
 }  // namespace nicless::wire

@@ -41,8 +41,7 @@ TEST_CASE("a release of a connection that is gone is confirmed", "[packet][cm]")
   CHECK(answer_of_nobody(captured<CmDreq>("rping-C2")) == captured<CmDrep>("rping-C2"));
 }
 
-TEST_CASE("answers are not answered, but for the reply of a connection that is not there", "[packet][cm]") {
-  CHECK_FALSE(answer_of_nobody(captured<CmRtu>("rping-C2")));
+TEST_CASE("answers are not answered, but for the reply and the RTU of a connection that is not there", "[packet][cm]") {
   CHECK_FALSE(answer_of_nobody(captured<CmDrep>("rping-C2")));
   CHECK_FALSE(answer_of_nobody(captured<CmRej>("rej-consumer")));
   CHECK_FALSE(answer_of_nobody(captured<CmMra>("cm-slow-accept")));
@@ -52,6 +51,11 @@ TEST_CASE("answers are not answered, but for the reply of a connection that is n
   CHECK(answer_of_nobody(rep) == CmMessage{rep.tid, CmRej{.local_id = body.remote_id,
                                                           .remote_id = body.local_id,
                                                           .answered = CmAnswered::Rep,
+                                                          .reason = RejReason::InvalidCommId}});
+  const CmMessage rtu = captured<CmRtu>("rping-C2");
+  CHECK(answer_of_nobody(rtu) == CmMessage{rtu.tid, CmRej{.local_id = std::get<CmRtu>(rtu.body).remote_id,
+                                                          .remote_id = std::get<CmRtu>(rtu.body).local_id,
+                                                          .answered = CmAnswered::Other,
                                                           .reason = RejReason::InvalidCommId}});
 }
 

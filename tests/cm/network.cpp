@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT
+#include "tests/cm/network.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/cm/pair.h"
+#include "wire/addressing.h"
+#include "wire/packet/cm_answers.h"
+#include "wire/packet/print.h"
+
+namespace nicless::cm::test {
+namespace {
+
+constexpr std::uint16_t kService = 7471;
+constexpr std::size_t kTraceLines = 400;
+
+wire::Gid address_of(std::size_t host) {
+  wire::Gid gid;
+  gid.bytes[10] = gid.bytes[11] = std::byte{0xff};
+  gid.bytes[12] = std::byte{10};
+  gid.bytes[15] = static_cast<std::byte>(host + 1);
+  return gid;
+}
+
+std::size_t host_of(const wire::Gid& address) {
+  return std::to_integer<std::size_t>(address.bytes[15]) - 1;
+}
+
+// The board only hands the owner back.
+CmId* to_owner(Id& id) {
+  return reinterpret_cast<CmId*>(&id);
+}
+
+Id& to_id(CmId* owner) {
+  return *reinterpret_cast<Id*>(owner);
+}
+
+std::string milliseconds(Instant now) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count()) + " ms ";
+}
+
+}  // namespace
+
+Network::Network(const NetworkConfig& config) : config_(config), rng_(config.faults.seed), hosts_(config.hosts) {
+  rebuild_links(config.faults);
+  for (std::size_t host = 0; host < hosts_.size(); ++host) start(host);
+}
+
+void Network::rebuild_links(const wire::LinkConfig& faults) {
+  links_.clear();
+  for (std::size_t i = 0; i < hosts_.size() * hosts_.size(); ++i) {
+    wire::LinkConfig one = faults;
+    one.seed = faults.seed * 1000 + i;
+    links_.emplace_back(one);
+  }
+}
+
+void Network::heal() {
+  rebuild_links({.seed = config_.faults.seed, .latency = std::chrono::milliseconds(1)});
+}
+
+void Network::start(std::size_t host) {
+  hosts_[host].board = std::make_unique<Switchboard>();
+  ++hosts_[host].lives;
+  hosts_[host].queue_pairs = 0;
+  hosts_[host].queued = 0;
+}
+
+void Network::kill(std::size_t host) {
+  note("kill host " + std::to_string(host));
+  for (Id& id : ids_)
+    if (id.host == host) id.entry = nullptr;
+  hosts_[host].board.reset();
+}
+
+wire::Endpoint Network::service_endpoint(std::size_t host) const {
+  return {address_of(host), config_.is_strict ? wire::kRoceUdpPort : kService};
+}
+
+wire::Endpoint Network::process_endpoint(std::size_t host) const {
+  const auto port = static_cast<std::uint16_t>(config_.is_strict ? wire::kRoceUdpPort : 40000 + hosts_[host].lives);
+  return {address_of(host), port};
+}
+
+bool Network::is_open(std::size_t host, std::uint16_t port) const {
+  if (!is_alive(host)) return false;
+  return port == service_endpoint(host).port || port == process_endpoint(host).port;
+}
+
+queue::Qpn Network::next_qpn(std::size_t host) {
+  const std::uint32_t index = hosts_[host].queue_pairs++;
+  if (config_.is_strict) return queue::Qpn(0x11 + index);
+  return queue::Qpn(std::uint32_t{process_endpoint(host).port} << 8 | (index & 0xff));
+}
+
+Identity Network::make_identity(std::size_t host) {
+  CommId id{};
+  do {
+    id = CommId(rng_.next_u32());
+  } while (id.value() == 0 || hosts_[host].board->find(id) != nullptr);
+  return {id, rng_.next_u64(), host + 1};
+}
+
+Id& Network::add_id(std::size_t host, bool is_active) {
+  Id& id = ids_.emplace_back();
+  id.host = host;
+  id.life = hosts_[host].lives;
+  id.is_active = is_active;
+  id.name = std::string(is_active ? "active" : "passive") + " id " + std::to_string(ids_.size()) + " of host " +
+            std::to_string(host);
+  return id;
+}
+
+Id& Network::connect(std::size_t from, std::size_t to) {
+  Id& id = add_id(from, true);
+  wire::CmReq req = request();
+  req.local_qpn = next_qpn(from);
+  const MadPath path{nullptr, address_of(from), service_endpoint(to), 0};
+  id.entry = &hosts_[from].board->add(Connection::connect(now, make_identity(from), req), path, to_owner(id));
+  act(id);
+  return id;
+}
+
+void Network::accept(Id& id) {
+  wire::CmRep rep = reply();
+  rep.local_qpn = next_qpn(id.host);
+  if (id.connection().accept(now, rep)) id.has_accepted = true;
+  act(id);
+}
+
+void Network::establish(Id& id) {
+  if (id.connection().establish()) id.has_established = true;
+  act(id);
+}
+
+void Network::reject(Id& id) {
+  if (id.connection().reject(wire::RejReason::ConsumerDefined, {})) id.has_rejected = true;
+  act(id);
+}
+
+void Network::disconnect(Id& id) {
+  id.has_disconnected = true;
+  id.connection().disconnect(now);
+  act(id);
+}
+
+void Network::destroy(Id& id) {
+  note("destroy " + id.name);
+  hosts_[id.host].board->orphan(*id.entry, now);
+  id.entry = nullptr;
+  flush(id.host);
+}
+
+void Network::act(Id& id) {
+  hosts_[id.host].board->pump(*id.entry, now);
+  flush(id.host);
+}
+
+void Network::flush(std::size_t host) {
+  Switchboard& board = *hosts_[host].board;
+  while (const auto outgoing = board.next_message()) send(host, *outgoing);
+  while (const auto told = board.next_event()) {
+    Id& id = to_id(told->owner);
+    id.events.push_back(told->event);
+    if (!id.hear(told->event)) id.is_impossible = true;
+    note(id.name + ": " + name_of(told->event));
+    if (on_event) on_event(id, told->event);
+  }
+}
+
+void Network::send(std::size_t from, const Switchboard::Outgoing& outgoing) {
+  const auto bytes = wire::encode(outgoing.message);
+  note(std::to_string(from) + " -> " + wire::to_string(outgoing.path.remote) + " " + wire::to_string(outgoing.message));
+  link(from, host_of(outgoing.path.remote.address))
+      .send(now, {process_endpoint(from), outgoing.path.remote, {bytes.begin(), bytes.end()}});
+}
+
+void Network::forge(std::size_t from, std::size_t to, const wire::CmMessage& message) {
+  const auto bytes = wire::encode(message);
+  arrive(from, to, {process_endpoint(from), process_endpoint(to), {bytes.begin(), bytes.end()}});
+}
+
+void Network::lose_next(std::size_t from, std::size_t to, const std::string& name) {
+  link(from, to).drop_next([name](const wire::LinkDatagram& datagram) { return name == name_of_message(datagram); });
+}
+
+void Network::arrive(std::size_t from, std::size_t host, const wire::LinkDatagram& datagram) {
+  if (!is_open(host, datagram.to.port)) {
+    if (!is_alive(from)) return;
+    hosts_[from].board->on_unreachable(now, datagram.to);
+    return flush(from);
+  }
+  const MadPath path{nullptr, datagram.to.address, datagram.from, 0};
+  const wire::CmMessage message = decode(datagram);
+  note(std::to_string(host) + " <- " + wire::to_string(datagram.from) + " " + wire::to_string(message));
+  if (hosts_[host].board->on_message(now, path, message)) return flush(host);
+  if (std::holds_alternative<wire::CmReq>(message.body)) return request_arrived(host, path, message);
+  if (const auto answer = wire::answer_of_nobody(message)) send(host, {path, *answer});
+}
+
+void Network::request_arrived(std::size_t host, const MadPath& path, const wire::CmMessage& message) {
+  if (hosts_[host].queued >= config_.backlog) return;
+  Id& id = add_id(host, false);
+  id.entry = &hosts_[host].board->add(Connection::answer(make_identity(host), message), path, to_owner(id));
+  ++hosts_[host].queued;
+  const int life = id.life;
+  at(now + std::chrono::milliseconds(rng_.below(4) == 0 ? rng_.below(3000) : 0), [this, &id, host, life] {
+    if (hosts_[host].lives != life || !is_alive(host)) return;
+    --hosts_[host].queued;
+    if (on_request) on_request(id);
+  });
+}
+
+std::optional<Instant> Network::next_time() const {
+  std::optional<Instant> next;
+  if (!agenda_.empty()) next = agenda_.begin()->first;
+  for (const wire::Link& each : links_) next = queue::earliest(next, each.next_arrival());
+  for (const Host& host : hosts_)
+    if (host.board) next = queue::earliest(next, host.board->next_deadline());
+  return next;
+}
+
+bool Network::step(Instant until) {
+  const auto next = next_time();
+  if (!next || *next > until) return false;
+  now = std::max(now, *next);
+  for (std::size_t from = 0; from < hosts_.size(); ++from) {
+    for (std::size_t to = 0; to < hosts_.size(); ++to) {
+      while (const auto datagram = link(from, to).take(now)) arrive(from, to, *datagram);
+    }
+  }
+  for (std::size_t host = 0; host < hosts_.size(); ++host) {
+    if (!hosts_[host].board) continue;
+    hosts_[host].board->on_deadline(now);
+    flush(host);
+  }
+  while (!agenda_.empty() && agenda_.begin()->first <= now) {
+    const auto what = std::move(agenda_.begin()->second);
+    agenda_.erase(agenda_.begin());
+    what();
+  }
+  return true;
+}
+
+void Network::run_until(Instant until) {
+  while (step(until)) {
+  }
+  now = until;
+}
+
+bool Network::run_until_idle(queue::Duration limit) {
+  const Instant end = now + limit;
+  while (step(end)) {
+  }
+  return !next_time();
+}
+
+Id* Network::peer_of(const Id& id) {
+  for (Id& other : ids_) {
+    if (other.entry == nullptr || &other == &id) continue;
+    if (other.host == host_of(id.entry->path.remote.address) &&
+        other.connection().local_id() == id.entry->connection.remote_id())
+      return &other;
+  }
+  return nullptr;
+}
+
+void Network::note(const std::string& line) {
+  trace_.push_back(milliseconds(now) + line);
+  if (trace_.size() > kTraceLines) trace_.pop_front();
+}
+
+std::string Network::trace() const {
+  std::string text;
+  for (const std::string& line : trace_) text += line + "\n";
+  return text;
+}
+
+}  // namespace nicless::cm::test
