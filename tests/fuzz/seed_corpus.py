@@ -5,8 +5,9 @@
     tests/fuzz/seed_corpus.py GOLDEN_FOLDER GOLDEN_TO_PCAPNG CORPUS_FOLDER
 
 decode_packet: the shortest packet of each opcode, syndrome and CM message, the same for the services that have no
-capture, each CM message alone, and a small capture file. hostile_frames: each capture as a script of its input (see
-there): receives and sends are posted, and then what was captured arrives, with the PSN and keys of the fuzzer's world.
+capture, each CM message alone, and a small capture file. hostile_frames and hostile_mads: each capture as a script of
+their input (see there): receives and sends are posted, or connections begun, and then what was captured arrives, with
+the PSN and keys, or the connection's ids, of the fuzzer's world.
 """
 import pathlib
 import subprocess
@@ -134,10 +135,60 @@ def write_frame_seeds(golden, out):
             (out / f"golden_xrc_{path.stem.lower()}").write_bytes(script(as_xrc))
 
 
+# The script of hostile_mads.
+MAD_INJECT, MAD_CONNECT, MAD_WISH, MAD_DELIVER, MAD_WAIT = 0, 2, 4, 8, 16
+WHOLE_MAD, BORROW_LOCAL, BORROW_REMOTE = 1, 2, 4
+ACCEPT, ESTABLISH, DISCONNECT, DESTROY = 0, 3, 5, 6
+ATTRIBUTE_AT, REQ, REP, RTU = 16, 0x10, 0x13, 0x14
+FIRST_ID = 0
+MADS_MAX = 10  # of one seed
+
+
+def inject_mad(mad):
+    """To host 0; its ids are those of the first connection there, where it is not the first message of one."""
+    is_req = int.from_bytes(mad[ATTRIBUTE_AT : ATTRIBUTE_AT + 2], "big") == REQ
+    if is_req:
+        return bytes([MAD_INJECT, WHOLE_MAD, 0]) + mad
+    return bytes([MAD_INJECT, WHOLE_MAD | BORROW_LOCAL | BORROW_REMOTE, 0]) + mad + bytes([FIRST_ID])
+
+
+def mads_of(path):
+    frames = [frame for parts, frame in packets(path) if "CM" in parts and len(frame) == 20 + 256 + ICRC_BYTES]
+    return [frame[20:276] for frame in frames][:MADS_MAX]
+
+
+def mad_script(mads, connects):
+    out = bytes([MAD_CONNECT, MAD_DELIVER]) if connects else b""
+    for mad in mads:
+        attribute = int.from_bytes(mad[ATTRIBUTE_AT : ATTRIBUTE_AT + 2], "big")
+        out += inject_mad(mad)
+        if attribute == REQ:
+            out += bytes([MAD_WISH, ACCEPT, FIRST_ID])
+        elif attribute == REP:
+            out += bytes([MAD_WISH, ESTABLISH, FIRST_ID])
+        elif attribute == RTU:
+            out += bytes([MAD_WAIT, 1, MAD_WISH, DISCONNECT, FIRST_ID])
+    return out + bytes([MAD_DELIVER, MAD_WISH, DESTROY, FIRST_ID])
+
+
+def write_mad_seeds(golden, out):
+    out.mkdir(parents=True, exist_ok=True)
+    seen = set()
+    for path in golden:
+        mads = mads_of(path)
+        kinds = tuple(mad[ATTRIBUTE_AT + 1] for mad in mads)
+        if not mads or kinds in seen:
+            continue
+        seen.add(kinds)
+        for side, connects in (("active", True), ("passive", False)):
+            (out / f"golden_{side}_{path.stem.lower()}").write_bytes(mad_script(mads, connects))
+
+
 def main(golden, writer, out):
     captures = sorted(golden.glob("*.hex"))
     write_decode_seeds(captures, writer, out / "decode_packet")
     write_frame_seeds(captures, out / "hostile_frames")
+    write_mad_seeds(captures, out / "hostile_mads")
 
 
 if __name__ == "__main__":
