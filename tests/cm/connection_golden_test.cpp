@@ -10,6 +10,7 @@
 #include "cm/connection.h"
 #include "cm/messages.h"
 #include "tests/cm/captured.h"
+#include "tests/cm/kernel_like.h"
 #include "wire/packet/cm_answers.h"
 #include "wire/packet/mad.h"
 
@@ -18,39 +19,11 @@ namespace {
 
 using test::Captured;
 using test::cm_messages;
+using test::end_of;
 using test::find;
-
-constexpr std::uint8_t kLifetimeThen = 18;  // of the kernel that was captured
-
-Identity identity_of(CommId id, std::uint64_t tid_high, std::uint64_t guid) {
-  return {id, (tid_high & 0xffffffff00000000) | __builtin_bswap32(id.value()), guid};
-}
-
-template <typename Message>
-EndSpec end_of(const Message& message) {
-  return {.qpn = message.local_qpn,
-          .starting_psn = message.starting_psn,
-          .responder_resources = message.responder_resources,
-          .initiator_depth = message.initiator_depth,
-          .rnr_retry_count = message.rnr_retry_count,
-          .flow_control = message.flow_control,
-          .srq = message.srq};
-}
-
-// The request as a program's wishes and a route would make it.
-wire::CmReq rebuild(const wire::CmReq& captured, std::uint8_t lifetime = kLifetimeThen) {
-  const wire::CmaHeader cma = captured.cma().value();
-  const RequestSpec spec{.space = wire::port_space_of(captured.service).value(),
-                         .local = {cma.source, cma.source_port},
-                         .remote = {cma.destination, wire::port_of(captured.service)},
-                         .end = end_of(captured),
-                         .retry_count = captured.retry_count,
-                         .path_mtu = captured.path_mtu,
-                         .traffic_class = captured.primary.traffic_class,
-                         .flow_label = captured.primary.flow_label,
-                         .packet_lifetime = lifetime};
-  return build_request(spec, captured.user_data());
-}
+using test::identity_of;
+using test::kLifetimeThen;
+using test::rebuild;
 
 Connection connect_like(const Captured<wire::CmReq>& req, std::uint8_t lifetime = kLifetimeThen) {
   const Identity me = identity_of(req.body().local_id, req.message.tid, req.body().local_ca_guid);
