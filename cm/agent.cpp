@@ -2,7 +2,9 @@
 #include "cm/agent.h"
 
 #include <atomic>
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -47,14 +49,35 @@ void port_unreachable(void* self, std::uint64_t at_time, nicless_gsi*, const nic
   agent.on_unreachable(to_instant(at_time), to_endpoint(*remote));
 }
 
+// For the thread that exits. Never freed: exit handlers of others may come later.
+struct Farewell {
+  std::mutex mutex;
+  std::condition_variable said;
+  bool is_said = false;
+};
+Farewell& farewell() {
+  static Farewell& made = *new Farewell;
+  return made;
+}
+
+void say_farewell(Agent& agent, Instant at_time) NO_THREAD_SAFETY_ANALYSIS {
+  agent.connections.leave(at_time);
+  agent.flush();
+  const std::lock_guard lock(farewell().mutex);
+  farewell().is_said = true;
+  farewell().said.notify_all();
+}
+
 void deadline_passed(void* self, std::uint64_t at_time) {
   Agent& agent = agent_of(self);
   Turn turn(agent);
+  if (agent.is_leaving.exchange(false)) say_farewell(agent, to_instant(at_time));
   agent.on_deadline(to_instant(at_time));
 }
 
 std::uint64_t next_deadline(void* self) {
   Agent& agent = agent_of(self);
+  if (agent.is_leaving) return 0;
   Turn turn(agent);
   const auto deadline = agent.next_deadline();
   return deadline ? static_cast<std::uint64_t>(deadline->time_since_epoch().count()) : NICLESS_NEVER;
@@ -71,6 +94,26 @@ struct Current {
   Agent agent;
 };
 std::atomic<Current*> current{nullptr};
+
+// What a kernel does for a process that ends: its connections are released. When the process is killed nobody does it,
+// and the peer finds out by itself (PeerWatch). The progress thread does it here, and the exiting thread waits, but not
+// for long: exit() may have been called from a signal handler, over a lock that the other one needs.
+constexpr std::chrono::milliseconds kFarewellWithin(100);
+
+__attribute__((destructor)) void leave_at_exit() NO_THREAD_SAFETY_ANALYSIS {
+  Current* seen = current.load();
+  if (seen == nullptr || seen->generation != nicless_process_generation()) return;
+  Agent& agent = seen->agent;
+  if (agent.mutex.try_lock()) {
+    const bool is_needed = agent.connections.owes_farewell();
+    agent.mutex.unlock();
+    if (!is_needed) return;
+  }
+  agent.is_leaving = true;
+  nicless_cm_deadline_changed();
+  std::unique_lock lock(farewell().mutex);
+  farewell().said.wait_for(lock, kFarewellWithin, [] { return farewell().is_said; });
+}
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 // those that wait (nicless_gsi_close, ibv_destroy_cq, ibv_destroy_qp, ibv_get_cq_event). A Turn holds it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -55,6 +56,9 @@ struct Agent {
               const wire::CmMessage& message) REQUIRES(mutex);
   void on_unreachable(Instant now, const wire::Endpoint& remote) REQUIRES(mutex);
   void on_deadline(Instant now) REQUIRES(mutex);
+
+  // The process exits: on_deadline says farewell to every peer, at once. See agent.cpp.
+  std::atomic<bool> is_leaving = false;
 };
 
 Instant now();

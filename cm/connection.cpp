@@ -283,10 +283,13 @@ bool Connection::is_probeable() const {
   return is_established() || (asked != nullptr && asked->is_patient);
 }
 
+bool Connection::owes_farewell() const {
+  return !std::holds_alternative<DreqSent>(state_) && !std::holds_alternative<Timewait>(state_) &&
+         !std::holds_alternative<Closed>(state_);
+}
+
 queue::Qpn Connection::occupied_qpn() const {
-  const bool is_over = std::holds_alternative<DreqSent>(state_) || std::holds_alternative<Timewait>(state_) ||
-                       std::holds_alternative<Closed>(state_);
-  return is_over ? queue::Qpn{} : agreement_.remote_qpn;
+  return owes_farewell() ? agreement_.remote_qpn : queue::Qpn{};
 }
 
 bool Connection::is_of_peer(const CmMessage& message) const {

@@ -113,6 +113,8 @@ class Connection {
   queue::Qpn occupied_qpn() const;
   // Names both ends of this connection; or only this one, while the peer's is not known yet.
   bool is_of_peer(const wire::CmMessage& message) const;
+  // The peer would wait in vain if this end ended without a word.
+  bool owes_farewell() const;
   // Nothing more will come of it.
   bool is_finished() const { return std::holds_alternative<Closed>(state_) && outbox_.empty(); }
   // A message that changes nothing at a living peer; a dead one answers it with an ICMP message.

@@ -16,7 +16,7 @@ void forget(Index& index, const Key& key, CommId id) {
 
 ConnectionEntry& ConnectionTable::add(Connection connection, MadPath path, CmId* owner) {
   const CommId id = connection.local_id();
-  auto [place, is_new] = by_local_.try_emplace(id, new ConnectionEntry{std::move(connection), path, owner, {}, {}});
+  auto [place, is_new] = by_local_.try_emplace(id, new ConnectionEntry{std::move(connection), path, owner, {}});
   NICLESS_CHECK(is_new);
   ConnectionEntry& entry = *place->second;
   by_remote_[entry.path.remote].ids.insert(id);
@@ -26,7 +26,7 @@ ConnectionEntry& ConnectionTable::add(Connection connection, MadPath path, CmId*
 
 void ConnectionTable::erase(ConnectionEntry& entry) {
   const CommId id = entry.connection.local_id();
-  if (entry.armed) deadlines_.erase({*entry.armed, id});
+  deadlines_.erase(id);
   const wire::Gid& peer = entry.path.remote.address;
   forget(by_peer_, std::pair(peer, entry.connection.remote_id()), id);
   forget(by_qpn_, std::pair(peer, entry.indexed_qpn), id);
@@ -43,11 +43,7 @@ void ConnectionTable::refresh(ConnectionEntry& entry) {
     if (held == nullptr || held->connection.is_finished()) holder = id;
   }
   refresh_qpn(entry);
-  const auto deadline = entry.connection.next_deadline();
-  if (deadline == entry.armed) return;
-  if (entry.armed) deadlines_.erase({*entry.armed, id});
-  if (deadline) deadlines_.insert({*deadline, id});
-  entry.armed = deadline;
+  deadlines_.set(id, entry.connection.next_deadline());
 }
 
 void ConnectionTable::refresh_qpn(ConnectionEntry& entry) {
@@ -84,6 +80,12 @@ ConnectionEntry* ConnectionTable::find_by_qpn(const wire::Gid& peer, queue::Qpn 
   return place == by_qpn_.end() ? nullptr : find(place->second);
 }
 
+std::vector<CommId> ConnectionTable::all() const {
+  std::vector<CommId> ids;
+  for (const auto& [id, entry] : by_local_) ids.push_back(id);
+  return ids;
+}
+
 std::vector<CommId> ConnectionTable::at(const wire::Endpoint& remote) const {
   const auto place = by_remote_.find(remote);
   if (place == by_remote_.end()) return {};
@@ -106,13 +108,12 @@ ConnectionEntry* ConnectionTable::find_probeable(const wire::Endpoint& remote) {
 }
 
 std::optional<Instant> ConnectionTable::next_deadline() const {
-  if (deadlines_.empty()) return std::nullopt;
-  return deadlines_.begin()->first;
+  return deadlines_.next();
 }
 
 ConnectionEntry* ConnectionTable::next_due(Instant now) {
-  if (deadlines_.empty() || deadlines_.begin()->first > now) return nullptr;
-  return find(deadlines_.begin()->second);
+  const auto id = deadlines_.due(now);
+  return id ? find(*id) : nullptr;
 }
 
 void ConnectionTable::forget_remote(ConnectionEntry& entry) {

@@ -3,6 +3,7 @@
 // and address; and by deadline. Knows addresses and the socket to use, as values. Called with the agent's lock held.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +15,7 @@
 
 #include "cm/connection.h"
 #include "cm/endpoint_hash.h"
+#include "queue/deadlines.h"
 #include "wire/packet/endpoint.h"
 
 struct nicless_gsi;
@@ -33,8 +35,7 @@ struct MadPath {
 struct ConnectionEntry {
   Connection connection;
   MadPath path;
-  CmId* owner = nullptr;  // null: the program has destroyed the id, the release goes on
-  std::optional<Instant> armed;
+  CmId* owner = nullptr;     // null: the program has destroyed the id, the release goes on
   queue::Qpn indexed_qpn{};  // of the peer, while the table finds the entry by it
 };
 
@@ -55,6 +56,11 @@ class ConnectionTable {
   // The connection that stands, or is being made, with that queue pair; null: none. One that is being released or was
   // ended does not count, since queue pair numbers are few and come back soon.
   ConnectionEntry* find_by_qpn(const wire::Gid& peer, queue::Qpn qpn);
+  std::vector<CommId> all() const;
+  template <typename Predicate>
+  bool any_of(Predicate&& predicate) const {
+    return std::any_of(by_local_.begin(), by_local_.end(), [&](const auto& each) { return predicate(*each.second); });
+  }
   std::vector<CommId> at(const wire::Endpoint& remote) const;
   // One of them that a probe makes sense for, each in turn; or null.
   ConnectionEntry* find_probeable(const wire::Endpoint& remote);
@@ -87,7 +93,7 @@ class ConnectionTable {
     CommId probed{};  // the last one that find_probeable gave
   };
   std::unordered_map<wire::Endpoint, AtRemote, EndpointHash> by_remote_;
-  std::set<std::pair<Instant, CommId>> deadlines_;
+  queue::Deadlines<CommId> deadlines_;
 };
 
 }  // namespace nicless::cm

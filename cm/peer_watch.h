@@ -6,12 +6,11 @@
 #pragma once
 
 #include <optional>
-#include <set>
-#include <unordered_map>
-#include <utility>
+#include <unordered_set>
 
 #include "cm/endpoint_hash.h"
 #include "cm/timeouts.h"
+#include "queue/deadlines.h"
 #include "wire/packet/endpoint.h"
 
 namespace nicless::cm {
@@ -25,11 +24,11 @@ class PeerWatch {
   void forget(const wire::Endpoint& peer);
   // A peer whose turn it is; its next turn comes an interval later.
   std::optional<wire::Endpoint> next_due(Instant now);
-  std::optional<Instant> next_deadline() const;
+  std::optional<Instant> next_deadline() const { return due_.next(); }
 
  private:
-  std::unordered_map<wire::Endpoint, Instant, EndpointHash> due_;
-  std::set<std::pair<Instant, wire::Endpoint>> order_;
+  std::unordered_set<wire::Endpoint, EndpointHash> watched_;
+  queue::Deadlines<wire::Endpoint> due_;
 };
 
 }  // namespace nicless::cm

@@ -52,6 +52,18 @@ void Switchboard::orphan(ConnectionEntry& entry, Instant now) {
   pump(entry, now);
 }
 
+void Switchboard::leave(Instant now) {
+  for (const CommId id : table_.all()) {
+    ConnectionEntry& entry = *table_.find(id);
+    entry.connection.abandon(now);
+    pump(entry, now);
+  }
+}
+
+bool Switchboard::owes_farewell() const {
+  return table_.any_of([](const ConnectionEntry& entry) { return entry.connection.owes_farewell(); });
+}
+
 bool Switchboard::on_message(Instant now, const MadPath& path, const wire::CmMessage& message) {
   ConnectionEntry* entry = find_addressee(table_, path.remote.address, message);
   const bool is_reply = std::holds_alternative<wire::CmRep>(message.body);

@@ -38,6 +38,11 @@ class Switchboard {
   // The owner goes: the connection is abandoned and kept until the peer has been told and duplicates have died out.
   void orphan(ConnectionEntry& entry, Instant now);
 
+  // The process is about to end: what its connections owe their peers is to be sent, and nothing will be told any more.
+  void leave(Instant now);
+  // leave() would send something.
+  bool owes_farewell() const;
+
   // False: the message is for no connection of this process, or asks for a new one; nothing has happened.
   bool on_message(Instant now, const MadPath& path, const wire::CmMessage& message);
   // Nobody has the UDP port `remote` any more.

@@ -85,7 +85,11 @@ class Run {
   void die_somewhere() {
     const std::size_t host = rng_.below(static_cast<std::uint32_t>(config_.hosts));
     if (!network_.is_alive(host)) return;
-    network_.kill(host);
+    if (rng_.chance(0.5)) {
+      network_.exit(host);
+    } else {
+      network_.kill(host);
+    }
     network_.at(network_.now + some_time(), [this, host] { network_.start(host); });
   }
 

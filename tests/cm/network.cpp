@@ -73,6 +73,13 @@ void Network::kill(std::size_t host) {
   hosts_[host].board.reset();
 }
 
+void Network::exit(std::size_t host) {
+  hosts_[host].board->leave(now);
+  flush(host);
+  CHECK_FALSE(hosts_[host].board->owes_farewell());
+  kill(host);
+}
+
 wire::Endpoint Network::service_endpoint(std::size_t host) const {
   return {address_of(host), config_.is_strict ? wire::kRoceUdpPort : kService};
 }

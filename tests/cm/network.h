@@ -57,6 +57,7 @@ class Network {
   void disconnect(Id& id);
   void destroy(Id& id);
   void kill(std::size_t host);   // says nothing any more; its ports are closed
+  void exit(std::size_t host);   // says farewell before
   void start(std::size_t host);  // after kill()
   bool is_alive(std::size_t host) const { return hosts_[host].board != nullptr; }
   void heal();  // no faults from now on

@@ -9,6 +9,7 @@
 
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -257,7 +258,8 @@ TEST_CASE("destroying a listener refuses what it has not handed out, and leaves 
   c.active_channel.next(RDMA_CM_EVENT_DISCONNECTED);
 }
 
-TEST_CASE("a peer that is killed disconnects, idle as the connection is", "[rdma]") {
+TEST_CASE("a peer that is killed, or exits without a word, disconnects, idle as the connection is", "[rdma]") {
+  const int signal_number = GENERATE(SIGKILL, SIGTERM);
   Channel passive;
   Listener listener(passive);
   const std::uint16_t port = listener.port();
@@ -282,6 +284,7 @@ TEST_CASE("a peer that is killed disconnects, idle as the connection is", "[rdma
     attr.cap.max_send_wr = attr.cap.max_recv_wr = attr.cap.max_send_sge = attr.cap.max_recv_sge = 1;
     rdma_conn_param param{};
     if (rdma_create_qp(id, nullptr, &attr) != 0 || rdma_connect(id, &param) != 0) _exit(1);
+    signal(SIGTERM, [](int) { std::exit(0); });
     for (;;) {
       rdma_get_cm_event(channel, &event);
       pause();
@@ -293,7 +296,7 @@ TEST_CASE("a peer that is killed disconnects, idle as the connection is", "[rdma
   rdma_conn_param param{};
   REQUIRE(rdma_accept(request.id, &param) == 0);
   passive.next(RDMA_CM_EVENT_ESTABLISHED);
-  kill(child, SIGKILL);
+  kill(child, signal_number);
   REQUIRE(waitpid(child, nullptr, 0) == child);
   passive.next(RDMA_CM_EVENT_DISCONNECTED);
   destroy(request.id);

@@ -4,6 +4,7 @@
 // time, exact scripts; cm_sim_test.cpp has the chance.
 #include "cm/switchboard.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "tests/cm/network.h"
@@ -95,6 +96,29 @@ TEST_CASE("a peer that is killed is missed within two seconds", "[switchboard]")
   network.kill(killed);
   network.wait(seconds(2));
   CHECK(names_of(killed == 0 ? *passive : *active).at(1) == "DISCONNECTED");
+}
+
+TEST_CASE("a process that exits releases its connections, and those that wait for an answer hear of it",
+          "[switchboard]") {
+  const bool is_strict = GENERATE(false, true);
+  Willing network(quiet(is_strict));
+  auto [active, passive] = network.connected(0, 1);
+  auto [other_active, other_passive] = network.connected(1, 0);
+  network.on_request = nullptr;
+  Id& waiting = network.connect(2, 0);
+  network.connect(0, 2);
+  network.wait(milliseconds(10));
+  const auto asked = std::find_if(network.ids().begin(), network.ids().end(),
+                                  [](const Id& id) { return id.host == 2 && !id.is_active; });
+  REQUIRE(asked != network.ids().end());
+  network.exit(0);
+  network.wait(milliseconds(2));
+  CHECK(names_of(*passive) == Names{"ESTABLISHED", "DISCONNECTED"});
+  CHECK(names_of(*other_active) == Names{"REPLIED", "DISCONNECTED"});
+  CHECK(names_of(waiting) == Names{"REJECTED"});
+  CHECK(names_of(*asked) == Names{"REJECTED"});
+  CHECK(active->entry == nullptr);
+  CHECK(other_passive->entry == nullptr);
 }
 
 TEST_CASE("a peer that is killed is missed although another process has its place at once", "[switchboard]") {
