@@ -6,6 +6,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
+
+#include "cm/agent.h"
+#include "cm/event_channel.h"
+#include "cm/rdma65.h"
 
 namespace nicless::cm {
 namespace {
@@ -95,7 +100,11 @@ int look_up_addrinfo(const char* node, const char* service, const rdma_addrinfo*
     errno = EINVAL;
     return -1;
   }
-  constexpr int kFlags = RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY;
+  constexpr int kFlags = RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY | kLookUpByDns;
+  if (hints != nullptr && (hints->ai_flags & kLookUpBySa) != 0) {
+    errno = EOPNOTSUPP;
+    return -1;
+  }
   if (hints != nullptr && (hints->ai_flags & ~kFlags) != 0) return EAI_BADFLAGS;
   auto* info = static_cast<rdma_addrinfo*>(std::calloc(1, sizeof(rdma_addrinfo)));
   if (info == nullptr) return EAI_MEMORY;
@@ -107,6 +116,39 @@ int look_up_addrinfo(const char* node, const char* service, const rdma_addrinfo*
   }
   *result = info;
   return 0;
+}
+
+Result<void> resolve_addrinfo(CmId& id, const char* node, const char* service, const rdma_addrinfo* hints) {
+  if (hints != nullptr && (hints->ai_flags & kLookUpBySa) != 0)
+    return queue::error(EOPNOTSUPP, "RoCE has no subnet administrator to ask; leave out RAI_SA");
+  if (node == nullptr && service == nullptr && hints == nullptr)
+    return queue::error(EINVAL, "neither node nor service nor hints are given");
+  const auto agent = Agent::instance();
+  if (!agent) return agent.error();
+  {
+    Turn turn(**agent);
+    if (id.is_resolving_addrinfo)
+      return queue::error(EBUSY, "rdma_query_addrinfo has to fetch the last answer before another is looked up");
+    id.is_resolving_addrinfo = true;
+  }
+  rdma_addrinfo* found = nullptr;
+  const int status = look_up_addrinfo(node, service, hints, &found);  // may take its time: without the lock
+  {
+    Turn turn(**agent);
+    id.resolved_addrinfo = found;
+    id.is_resolving_addrinfo = status == 0;
+    report(new CmEvent(id, status == 0 ? kAddrinfoResolved : kAddrinfoError, status));
+  }
+  return complete(id);
+}
+
+Result<rdma_addrinfo*> query_addrinfo(CmId& id) {
+  const auto agent = Agent::instance();
+  if (!agent) return agent.error();
+  Turn turn(**agent);
+  if (id.resolved_addrinfo == nullptr) return queue::error(ENOENT, "rdma_resolve_addrinfo has found nothing");
+  id.is_resolving_addrinfo = false;
+  return std::exchange(id.resolved_addrinfo, nullptr);
 }
 
 void free_addrinfo(rdma_addrinfo* info) {

@@ -27,8 +27,6 @@ ConnectionEntry* find_addressee(ConnectionTable& connections, const wire::Gid& f
 }
 
 std::optional<wire::RejReason> refuses(const wire::CmReq& request) {
-  if (request.transport != wire::CmService::Rc && request.transport != wire::CmService::Uc)
-    return wire::RejReason::InvalidTransportType;
   if (!request.cma()) return wire::RejReason::Unsupported;  // who asks? not an rdma_cm
   return std::nullopt;
 }

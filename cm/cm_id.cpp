@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include "cm/addrinfo.h"
 #include "cm/agent.h"
 #include "cm/datagram.h"
 #include "cm/event_names.h"
@@ -37,6 +38,8 @@ Result<void> set_id_option(CmId& id, int name, const void* value, std::size_t by
         return {};
       }
       if (*read > 31) return queue::error(EINVAL, "an ACK timeout is a code from 0 to 31");
+      if (id.qp_type != IBV_QPT_RC && id.qp_type != IBV_QPT_XRC_SEND)
+        return queue::error(EINVAL, "only reliable connections have an ACK timeout");
       id.ack_timeout = *read;
       return {};
     }
@@ -71,7 +74,9 @@ CmId::CmId(EventChannel* for_channel, void* user_context, rdma_port_space space,
   qp_type = type;
 }
 
-CmId::~CmId() = default;
+CmId::~CmId() {
+  free_addrinfo(resolved_addrinfo);
+}
 
 Result<CmId*> create_id(rdma_event_channel* channel, void* context, rdma_port_space ps, ibv_qp_type qp_type) {
   if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP && ps != RDMA_PS_IB && ps != RDMA_PS_IPOIB)

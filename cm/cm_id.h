@@ -59,6 +59,8 @@ struct CmId : rdma_cm_id {
   std::uint8_t initiator_depth = 0;
   std::uint8_t responder_resources = 0;
   bool had_connect_error = false;  // CONNECT_ERROR was the last word on it
+  ibv_ece local_ece{};             // what the vendor of the program's queue pair has to say, and the peer's
+  ibv_ece remote_ece{};
 
   // Datagram services: what is being asked, or was asked and not answered yet.
   std::optional<SidrTable::RequestId> sidr_question;
@@ -75,6 +77,9 @@ struct CmId : rdma_cm_id {
   std::condition_variable_any acknowledged;
   std::unique_ptr<ibv_sa_path_rec> path_record;  // what route.path_rec shows
   std::vector<std::byte> connect_data;           // rdma_addrinfo.ai_connect
+
+  bool is_resolving_addrinfo = false;  // until rdma_query_addrinfo
+  rdma_addrinfo* resolved_addrinfo = nullptr;
 };
 
 inline CmId& id_of(rdma_cm_id* id) {

@@ -43,7 +43,10 @@ EndSpec describe_end(const CmId& id, const rdma_conn_param* param) {
           .initiator_depth = id.initiator_depth,
           .rnr_retry_count = param == nullptr ? kMostRetries : param->rnr_retry_count,
           .flow_control = param != nullptr && param->flow_control != 0,
-          .srq = uses_srq(id, param)};
+          .srq = uses_srq(id, param),
+          .is_xrc_target = id.qp_type == IBV_QPT_XRC_RECV,
+          // An answer repeats the asker's vendor.
+          .ece = {(id.remote_ece.vendor_id != 0 ? id.remote_ece : id.local_ece).vendor_id, id.local_ece.options}};
 }
 
 // RDMA_OPTION_ID_ACK_TIMEOUT takes the place of a round trip, of which a packet lifetime is one way.
@@ -52,9 +55,15 @@ std::uint8_t lifetime_of(const CmId& id) {
   return *id.ack_timeout > 0 ? static_cast<std::uint8_t>(*id.ack_timeout - 1) : 0;
 }
 
+wire::CmService transport_of(ibv_qp_type type) {
+  if (type == IBV_QPT_UC) return wire::CmService::Uc;
+  return type == IBV_QPT_XRC_SEND ? wire::CmService::Extended : wire::CmService::Rc;
+}
+
 RequestSpec describe_request(const CmId& id, const rdma_conn_param* param, std::uint32_t flow_label) {
   return {.space = static_cast<wire::PortSpace>(id.ps),
-          .transport = id.qp_type == IBV_QPT_UC ? wire::CmService::Uc : wire::CmService::Rc,
+          .transport = transport_of(id.qp_type),
+          .extended_transport = id.qp_type == IBV_QPT_XRC_SEND ? wire::CmReq::kXrc : std::uint8_t{0},
           .local = {id.local, id.source_port},
           .remote = id.remote,
           .end = describe_end(id, param),
@@ -152,14 +161,14 @@ Result<void> accept(CmId& id, const rdma_conn_param* param) {
   return complete(id);
 }
 
-Result<void> reject(CmId& id, std::span<const std::byte> private_data) {
+Result<void> reject(CmId& id, std::span<const std::byte> private_data, wire::RejReason reason) {
   if (is_datagram(id)) return reject_datagram(id, private_data);
   if (auto ok = check_length(private_data.size(), wire::CmRej::kPrivateBytes); !ok) return ok;
   const auto agent = Agent::instance();
   if (!agent) return agent.error();
   Turn turn(**agent);
   if (id.connection == nullptr) return queue::error(EINVAL, "there is no request here to reject");
-  auto rejected = id.connection->connection.reject(wire::RejReason::ConsumerDefined, private_data);
+  auto rejected = id.connection->connection.reject(reason, private_data);
   (*agent)->pump(*id.connection, now());
   return rejected;
 }

@@ -15,7 +15,8 @@ namespace nicless::cm {
 Result<void> connect(CmId& id, const rdma_conn_param* param);
 Result<void> listen(CmId& id, int backlog);
 Result<void> accept(CmId& id, const rdma_conn_param* param);
-Result<void> reject(CmId& id, std::span<const std::byte> private_data);
+Result<void> reject(CmId& id, std::span<const std::byte> private_data,
+                    wire::RejReason reason = wire::RejReason::ConsumerDefined);
 Result<void> disconnect(CmId& id);
 Result<void> notify(CmId& id, ibv_event_type event);
 

@@ -76,7 +76,7 @@ Result<void> Connection::accept(Instant now, wire::CmRep reply) {
   reply.local_id = me_.local_id;
   reply.remote_id = remote_id_;
   reply.local_ca_guid = me_.ca_guid;
-  local_qpn_ = reply.local_qpn;
+  local_qpn_ = reply.queue_pair();
   agreement_.rq_psn = reply.starting_psn;
   agreement_.responder_resources = reply.responder_resources;
   agreement_.initiator_depth = reply.initiator_depth;
@@ -172,7 +172,7 @@ void Connection::on_body(Instant now, const wire::CmRej& rej) {
 void Connection::on_body(Instant, const wire::CmRep& rep) {
   if (std::holds_alternative<ReqSent>(state_)) {
     remote_id_ = rep.local_id;
-    agreement_.remote_qpn = rep.local_qpn;
+    agreement_.remote_qpn = rep.queue_pair();
     agreement_.sq_psn = rep.starting_psn;
     agreement_.rnr_retry_count = rep.rnr_retry_count;
     agreement_.responder_resources = rep.initiator_depth;

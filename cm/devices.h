@@ -20,6 +20,7 @@ using queue::Result;
 struct Device {
   ibv_context* verbs = nullptr;
   ibv_pd* pd = nullptr;
+  ibv_xrcd* xrcd = nullptr;  // once somebody wants XRC
   std::uint64_t ca_guid = 0;
   std::uint8_t max_initiator_depth = 0;
   std::uint8_t max_responder_resources = 0;

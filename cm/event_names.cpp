@@ -29,8 +29,12 @@ std::string reject_reason(int status) {
       return number + ": the other side gave up waiting, or is gone";
     case 8:
       return number + ": nobody listens there";
+    case 9:
+      return number + ": the queue pairs of the two ends are of different types";
     case 28:
       return number + ": the program there refused";
+    case 35:
+      return number + ": the program there refused the vendor's options";
     default:
       return number + " (IBTA table 108)";
   }

@@ -26,12 +26,14 @@ wire::CmReq build_request(const RequestSpec& spec, std::span<const std::byte> pr
   req.initiator_depth = spec.end.initiator_depth;
   req.remote_response_timeout = req.local_response_timeout = kResponseTimeout;
   req.transport = spec.transport;
+  req.extended_transport = spec.extended_transport;
   req.flow_control = spec.end.flow_control;
   req.starting_psn = spec.end.starting_psn;
   req.retry_count = std::min(spec.retry_count, kThreeBits);
   req.rnr_retry_count = std::min(spec.end.rnr_retry_count, kThreeBits);
   req.max_cm_retries = kMaxCmRetries;
   req.path_mtu = spec.path_mtu;
+  req.ece = spec.end.ece;
   req.srq = spec.end.srq;
   req.primary = {.local_lid = kNoLid,
                  .remote_lid = kNoLid,
@@ -47,14 +49,19 @@ wire::CmReq build_request(const RequestSpec& spec, std::span<const std::byte> pr
 
 wire::CmRep build_reply(const EndSpec& end, std::span<const std::byte> private_data) {
   wire::CmRep rep;
-  rep.local_qpn = end.qpn;
+  if (end.is_xrc_target) {
+    rep.local_eecn = end.qpn.value();
+  } else {
+    rep.local_qpn = end.qpn;
+  }
   rep.starting_psn = end.starting_psn;
   rep.responder_resources = end.responder_resources;
   rep.initiator_depth = end.initiator_depth;
   rep.target_ack_delay = kTargetAckDelay;
   rep.flow_control = end.flow_control;
+  rep.ece = end.ece;
   rep.rnr_retry_count = std::min(end.rnr_retry_count, kThreeBits);
-  rep.srq = end.srq;
+  rep.srq = end.srq || end.is_xrc_target;
   rep.private_data = wire::padded<wire::CmRep::kPrivateBytes>(private_data);
   return rep;
 }

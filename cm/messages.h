@@ -22,11 +22,14 @@ struct EndSpec {
   std::uint8_t rnr_retry_count = 7;  // above 7 is 7
   bool flow_control = false;
   bool srq = false;
+  bool is_xrc_target = false;
+  wire::CmEce ece{};
 };
 
 struct RequestSpec {
   wire::PortSpace space = wire::PortSpace::Tcp;
   wire::CmService transport = wire::CmService::Rc;
+  std::uint8_t extended_transport = 0;
   wire::Endpoint local{};   // this end, as rdma_get_src_port shows it
   wire::Endpoint remote{};  // the service
   EndSpec end{};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "cm/qp.h"
 
+#include <fcntl.h>
+
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -15,8 +17,9 @@ void destroy_queue(ibv_cq*& cq, ibv_comp_channel*& channel) {
   if (channel != nullptr) ibv_destroy_comp_channel(std::exchange(channel, nullptr));
 }
 
-// Only those that the library made stand in the id.
+// Only those that the library made stand in the id. The CQ of an XRC id is its SRQ's.
 void destroy_queues(CmId& id) {
+  if (id.qp_type == IBV_QPT_XRC_RECV && id.srq != nullptr) return;
   destroy_queue(id.recv_cq, id.recv_cq_channel);
   destroy_queue(id.send_cq, id.send_cq_channel);
 }
@@ -31,6 +34,7 @@ Result<void> create_queue(CmId& id, std::uint32_t entries, ibv_cq*& cq, ibv_comp
 
 // Completion queues for those that the program left out. None where there is nothing to complete.
 Result<void> create_queues(CmId& id, ibv_qp_init_attr_ex& attr) {
+  if (attr.qp_type == IBV_QPT_XRC_RECV) return {};  // what it receives is its SRQ's
   if (attr.recv_cq == nullptr && id.recv_cq == nullptr && attr.cap.max_recv_wr > 0)
     if (auto made = create_queue(id, attr.cap.max_recv_wr, id.recv_cq, id.recv_cq_channel); !made) return made;
   if (attr.send_cq == nullptr && id.send_cq == nullptr && attr.cap.max_send_wr > 0)
@@ -79,6 +83,43 @@ Result<void> check_qp(const CmId& id, const ibv_qp_init_attr_ex& attr) {
   return {};
 }
 
+// The domain that all ids of the device share.
+Result<ibv_xrcd*> xrcd_of(const CmId& id) {
+  const auto agent = Agent::instance();
+  if (!agent) return agent.error();
+  Turn turn(**agent);
+  if (id.device->xrcd == nullptr) {
+    ibv_xrcd_init_attr attr{};
+    attr.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+    attr.fd = -1;
+    attr.oflags = O_CREAT;
+    id.device->xrcd = ibv_open_xrcd(id.verbs, &attr);
+    if (id.device->xrcd == nullptr) return queue::error(errno, "there is no room for an XRC domain");
+  }
+  return id.device->xrcd;
+}
+
+// What an XRC target or SRQ needs and the program left out.
+template <typename Attr>
+Result<void> add_xrcd(const CmId& id, Attr& attr, std::uint32_t has_xrcd) {
+  if ((attr.comp_mask & has_xrcd) != 0 && attr.xrcd != nullptr) return {};
+  const auto xrcd = xrcd_of(id);
+  if (!xrcd) return xrcd.error();
+  attr.xrcd = *xrcd;
+  attr.comp_mask |= has_xrcd;
+  return {};
+}
+
+Result<void> complete_xrc_srq(CmId& id, ibv_srq_init_attr_ex& attr) {
+  if (auto added = add_xrcd(id, attr, IBV_SRQ_INIT_ATTR_XRCD); !added) return added;
+  if ((attr.comp_mask & IBV_SRQ_INIT_ATTR_CQ) != 0 && attr.cq != nullptr) return {};
+  if (id.recv_cq == nullptr)
+    if (auto made = create_queue(id, attr.attr.max_wr, id.recv_cq, id.recv_cq_channel); !made) return made;
+  attr.cq = id.recv_cq;
+  attr.comp_mask |= IBV_SRQ_INIT_ATTR_CQ;
+  return {};
+}
+
 int fill_unconnected(const CmId& id, ibv_qp_attr& attr) {
   attr.port_num = id.port_num;
   int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
@@ -110,7 +151,7 @@ int fill_rtr(const CmId& id, const Agreement& agreed, ibv_qp_attr& attr) {
   attr.dest_qp_num = agreed.remote_qpn.value();
   attr.rq_psn = id.starting_psn.value();
   int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-  if (id.qp_type == IBV_QPT_UC) return mask;
+  if (id.qp_type == IBV_QPT_UC || id.qp_type == IBV_QPT_XRC_SEND) return mask;
   attr.max_dest_rd_atomic = agreed.responder_resources;
   attr.min_rnr_timer = 0;  // 655 ms
   return mask | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
@@ -121,6 +162,7 @@ int fill_rts(const CmId& id, const Agreement& agreed, ibv_qp_attr& attr) {
   int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
   if (id.qp_type == IBV_QPT_UC) return mask;
   attr.timeout = id.ack_timeout.value_or(agreed.ack_timeout);
+  if (id.qp_type == IBV_QPT_XRC_RECV) return mask | IBV_QP_TIMEOUT;
   attr.retry_cnt = agreed.retry_count;
   attr.rnr_retry = agreed.rnr_retry_count;
   attr.max_rd_atomic = agreed.initiator_depth;
@@ -133,7 +175,11 @@ Result<void> create_qp(CmId& id, ibv_qp_init_attr_ex& attr) {
   if (auto ok = check_qp(id, attr); !ok) return ok;
   if ((attr.comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attr.pd == nullptr) attr.pd = id.pd;
   attr.comp_mask |= IBV_QP_INIT_ATTR_PD;
-  if (id.srq != nullptr && attr.srq == nullptr) attr.srq = id.srq;
+  if (attr.qp_type == IBV_QPT_XRC_RECV) {
+    if (auto added = add_xrcd(id, attr, IBV_QP_INIT_ATTR_XRCD); !added) return added;
+  } else if (id.srq != nullptr && attr.srq == nullptr) {
+    attr.srq = id.srq;
+  }
   if (auto made = create_queues(id, attr); !made) {
     destroy_queues(id);
     return made;
@@ -149,7 +195,7 @@ Result<void> create_qp(CmId& id, ibv_qp_init_attr_ex& attr) {
     destroy_queues(id);
     return initialised;
   }
-  id.pd = qp->pd;
+  if (qp->pd != nullptr) id.pd = qp->pd;  // an XRC target has none
   id.qp = qp;
   return {};
 }
@@ -173,22 +219,24 @@ Result<void> create_srq(CmId& id, ibv_srq_init_attr_ex& attr) {
   if (id.verbs == nullptr) return queue::error(EINVAL, "the id is not bound to a device");
   if (id.srq != nullptr) return queue::error(EINVAL, "the id has a shared receive queue already");
   if ((attr.comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0) return queue::error(EINVAL, "attr has no srq_type");
-  if (attr.srq_type != IBV_SRQT_BASIC) return queue::error(EOPNOTSUPP, "only basic shared receive queues exist here");
-  ibv_pd* pd = (attr.comp_mask & IBV_SRQ_INIT_ATTR_PD) != 0 && attr.pd != nullptr ? attr.pd : id.pd;
-  ibv_srq_init_attr basic{.srq_context = attr.srq_context, .attr = attr.attr};
-  ibv_srq* srq = ibv_create_srq(pd, &basic);
-  if (srq == nullptr) return queue::error(errno, "the shared receive queue cannot be created");
-  attr.attr = basic.attr;
-  attr.pd = pd;
+  if ((attr.comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0 || attr.pd == nullptr) attr.pd = id.pd;
   attr.comp_mask |= IBV_SRQ_INIT_ATTR_PD;
-  if (id.pd == nullptr) id.pd = pd;
+  if (attr.srq_type == IBV_SRQT_XRC)
+    if (auto completed = complete_xrc_srq(id, attr); !completed) return completed;
+  ibv_srq* srq = ibv_create_srq_ex(id.verbs, &attr);
+  if (srq == nullptr) {
+    const int e = errno;
+    if (attr.srq_type == IBV_SRQT_XRC) destroy_queues(id);
+    return queue::error(e, "the shared receive queue cannot be created");
+  }
+  if (id.pd == nullptr) id.pd = attr.pd;
   id.srq = srq;
   return {};
 }
 
 void destroy_srq(CmId& id) {
   if (id.srq != nullptr) ibv_destroy_srq(std::exchange(id.srq, nullptr));
-  destroy_queues(id);
+  if (id.qp == nullptr || id.qp_type == IBV_QPT_XRC_RECV) destroy_queues(id);
 }
 
 Result<int> init_qp_attr(CmId& id, ibv_qp_attr& attr) {

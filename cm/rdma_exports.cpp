@@ -161,10 +161,6 @@ int rdma_reject(rdma_cm_id* id, const void* private_data, uint8_t private_data_l
   });
 }
 
-int rdma_reject_ece(rdma_cm_id* id, const void* private_data, uint8_t private_data_len) {
-  return rdma_reject(id, private_data, private_data_len);
-}
-
 int rdma_establish(rdma_cm_id* id) {
   return on_id("rdma_establish", id, [](CmId& ours) -> Result<void> {
     if (ours.qp != nullptr) return error(EINVAL, "the id has a queue pair: its connection is established for it");

@@ -36,11 +36,26 @@ rdma_conn_param conn_param(const wire::CmRep& rep) {
   param.flow_control = rep.flow_control;
   param.rnr_retry_count = rep.rnr_retry_count;
   param.srq = rep.srq;
-  param.qp_num = rep.local_qpn.value();
+  param.qp_num = rep.queue_pair().value();
   return param;
 }
 
+// Both ends have queue pairs of the same kind, or an initiator and a target of XRC.
+bool serves(const CmId& listener, const wire::CmReq& req) {
+  switch (req.transport) {
+    case wire::CmService::Rc:
+      return listener.qp_type == IBV_QPT_RC;
+    case wire::CmService::Uc:
+      return listener.qp_type == IBV_QPT_UC;
+    case wire::CmService::Extended:
+      return listener.qp_type == IBV_QPT_XRC_RECV && req.extended_transport == wire::CmReq::kXrc;
+    default:
+      return false;
+  }
+}
+
 CmEvent* to_event(CmId& id, const Replied& replied) {
+  id.remote_ece = {replied.reply.ece.vendor_id, replied.reply.ece.options, 0};
   auto* event = new CmEvent(id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
   event->param.conn = conn_param(replied.reply);
   event->set_private_data(replied.reply.private_data);
@@ -102,13 +117,15 @@ CmEvent* make_request_event(CmId& listener, CmId& requested) {
 
 void request_arrived(Agent& agent, CmId& listener, MadPath path,
                      const wire::CmMessage& message) NO_THREAD_SAFETY_ANALYSIS {
-  if (listener.queued_requests >= listener.backlog) return;
   const auto& req = std::get<wire::CmReq>(message.body);
+  if (!serves(listener, req)) return send(path, refusal(message, wire::RejReason::InvalidTransportType));
+  if (listener.queued_requests >= listener.backlog) return;
   CmId* child = make_requested_id(agent, listener, path, {*req.cma(), wire::port_of(req.service)});
   if (child == nullptr) return send(path, refusal(message, wire::RejReason::NoResources));
   // As the kernel fills it from the request.
   child->tos = path.traffic_class = req.primary.traffic_class;
   child->path_mtu = req.path_mtu;
+  child->remote_ece = {req.ece.vendor_id, req.ece.options, 0};
   child->initiator_depth = req.responder_resources;
   child->responder_resources = req.initiator_depth;
   child->starting_psn = wire::Psn(agent.rng.next_u32());

@@ -37,6 +37,13 @@ def ucmatose():
                printed, printed)
 
 
+def rdma_xclient_xserver():
+    for more in ("", "-c x"):
+        yield Pair(f"rdma_xserver and rdma_xclient {more}".strip(), f"rdma_xserver -p {{port}} {more}",
+                   f"rdma_xclient -s {{server}} -p {{port}} {more}", "udp", (r"^rdma_xserver: end 0",),
+                   (r"^rdma_xclient: end 0",))
+
+
 def udaddy():
     """Its service is on port 7174, whatever is said."""
     printed = (r"^data transfers complete", r"^return status 0")
@@ -74,4 +81,4 @@ def cmtime():
 
 
 def table():
-    return [*rdma_client_server(), *rping(), *ucmatose(), *udaddy(), *mckey(), *cmtime()]
+    return [*rdma_client_server(), *rdma_xclient_xserver(), *rping(), *ucmatose(), *udaddy(), *mckey(), *cmtime()]

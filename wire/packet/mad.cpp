@@ -10,8 +10,8 @@ namespace {
 
 // The common header of a CM message, IBTA 13.4.3 and table 99 (12.4).
 //
-//   0             1      2              3       4..7  8..15  16..17     18..23
-//   base version  class  class version  method  0     TID    attribute  0
+//   0             1      2              3       4..7  8..15  16..17     18..19  20..23
+//   base version  class  class version  method  0     TID    attribute  0       modifier: the options of ECE
 constexpr std::uint8_t kBaseVersion = 1;
 constexpr std::uint8_t kCmClass = 0x07;
 constexpr std::uint8_t kCmClassVersion = 2;
@@ -40,6 +40,17 @@ CmMessage::Body read_kind(std::size_t kind, const MadBodyReader& r, std::index_s
 
 DecodedCm failed(CmDecodeError error) {
   return {error, {}};
+}
+
+template <typename Body>
+void set_ece_options(Body& body, std::uint32_t options) {
+  if constexpr (requires { body.ece; }) body.ece.options = options;
+}
+
+template <typename Body>
+std::uint32_t ece_options(const Body& body) {
+  if constexpr (requires { body.ece; }) return body.ece.options;
+  return 0;
 }
 
 template <typename Request>
@@ -157,6 +168,8 @@ DecodedCm decode_cm(std::span<const std::byte, CmMessage::kSize> in) {
   decoded.message.tid = header.u64<8>();
   decoded.message.body =
       read_kind(kind, MadBodyReader(in.subspan<kMadHeaderBytes>()), std::make_index_sequence<kKinds>{});
+  const std::uint32_t modifier = header.u32<20>();
+  std::visit([modifier](auto& body) { set_ece_options(body, modifier); }, decoded.message.body);
   return decoded;
 }
 
@@ -170,6 +183,7 @@ std::array<std::byte, CmMessage::kSize> encode(const CmMessage& message) {
   header.u8<3>(kMethodSend);
   header.u64<8>(message.tid);
   header.u16<16>(static_cast<std::uint16_t>(kFirstAttribute + message.body.index()));
+  header.u32<20>(std::visit([](const auto& alternative) { return ece_options(alternative); }, message.body));
   MadBodyWriter body(bytes.subspan<kMadHeaderBytes>());
   std::visit([&body](const auto& alternative) { write(body, alternative); }, message.body);
   return out;

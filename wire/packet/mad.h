@@ -107,6 +107,7 @@ enum class RejReason : std::uint16_t {
   InvalidRnrRetry = 29,
   DuplicateLocalCommId = 30,
   InvalidClassVersion = 31,
+  VendorOptionNotSupported = 35,
 };
 
 // SIDR_REP status. IBTA table 120 (12.11.2.1).
@@ -119,8 +120,17 @@ enum class SidrStatus : std::uint8_t {
   UnsupportedVersion = 5,
 };
 
+// Enhanced connection establishment: what the vendor of the adapter has to say to its like. The options travel in the
+// common header's attribute modifier. IBTA 12.6.5, 12.6.8.
+struct CmEce {
+  std::uint32_t vendor_id = 0;  // 24 bits; 0: nothing
+  std::uint32_t options = 0;
+  friend bool operator==(const CmEce&, const CmEce&) = default;
+};
+
 // Request for communication: the active side asks. IBTA 12.6.5.
 struct CmReq {
+  static constexpr std::uint8_t kXrc = 1;
   static constexpr std::size_t kPrivateBytes = 92;
   static constexpr std::size_t kUserBytes = kPrivateBytes - CmaHeader::kSize;  // what rdma_connect may give
 
@@ -143,9 +153,10 @@ struct CmReq {
   std::uint8_t path_mtu = 0;  // 4 bits, ibv_mtu
   bool rdc_exists = false;
   bool srq = false;
-  std::uint8_t extended_transport = 0;  // 3 bits; 1: XRC
+  std::uint8_t extended_transport = 0;  // 3 bits; kXrc, where the transport is Extended
   CmPath primary{};
   CmPath alternate{};
+  CmEce ece{};
   PrivateData<kPrivateBytes> private_data{};
 
   // Nothing when the private data does not begin with such a header (AF_IB, or not from an rdma_cm).
@@ -188,7 +199,7 @@ struct CmRep {
   CommId remote_id{};
   std::uint32_t local_qkey = 0;
   queue::Qpn local_qpn{};
-  std::uint32_t local_eecn = 0;  // 24 bits; reliable datagram only
+  std::uint32_t local_eecn = 0;  // 24 bits; an XRC target's number stands here
   Psn starting_psn{};
   std::uint8_t responder_resources = 0;
   std::uint8_t initiator_depth = 0;
@@ -198,7 +209,10 @@ struct CmRep {
   std::uint8_t rnr_retry_count = 0;  // 3 bits: governs the active side's queue pair
   bool srq = false;
   std::uint64_t local_ca_guid = 0;
+  CmEce ece{};
   PrivateData<kPrivateBytes> private_data{};
+
+  queue::Qpn queue_pair() const { return local_eecn != 0 ? queue::Qpn(local_eecn) : local_qpn; }
   friend bool operator==(const CmRep&, const CmRep&) = default;
 };
 

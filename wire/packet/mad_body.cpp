@@ -88,6 +88,7 @@ void write_req_path(Writer& w, const CmPath& path) {
 
 void read(const Reader& r, CmReq& req) {
   req.local_id = CommId(r.u32<0>());
+  req.ece.vendor_id = r.u24<5>();
   req.service = ServiceId(r.u64<8>());
   req.local_ca_guid = r.u64<16>();
   req.local_qkey = r.u32<28>();
@@ -114,6 +115,7 @@ void read(const Reader& r, CmReq& req) {
 
 void write(Writer& w, const CmReq& req) {
   w.u32<0>(req.local_id.value());
+  w.u24<5>(req.ece.vendor_id);
   w.u64<8>(req.service.value());
   w.u64<16>(req.local_ca_guid);
   w.u32<28>(req.local_qkey);
@@ -178,6 +180,7 @@ void read(const Reader& r, CmRep& rep) {
   rep.rnr_retry_count = bits<5, 3>(r.u8<27>());
   rep.srq = bits<4, 1>(r.u8<27>()) != 0;
   rep.local_ca_guid = r.u64<28>();
+  rep.ece.vendor_id = std::uint32_t{r.u8<15>()} << 16 | std::uint32_t{r.u8<19>()} << 8 | r.u8<23>();
   read_private(r, rep);
 }
 
@@ -193,6 +196,9 @@ void write(Writer& w, const CmRep& rep) {
       joined(field<3, 5>(rep.target_ack_delay), field<1, 2>(rep.failover_accepted), field<0, 1>(rep.flow_control)));
   w.u8<27>(joined(field<5, 3>(rep.rnr_retry_count), field<4, 1>(rep.srq)));
   w.u64<28>(rep.local_ca_guid);
+  w.u8<15>(static_cast<std::uint8_t>(rep.ece.vendor_id >> 16));
+  w.u8<19>(static_cast<std::uint8_t>(rep.ece.vendor_id >> 8));
+  w.u8<23>(static_cast<std::uint8_t>(rep.ece.vendor_id));
   write_private(w, rep);
 }
 

@@ -70,6 +70,7 @@ CmReq req_with_all_fields() {
   req.rdc_exists = true;
   req.srq = true;
   req.extended_transport = 1;
+  req.ece = {0x313233, 0x41424344};
   req.primary = path_with_all_fields();
   req.alternate = path_with_all_fields();
   req.alternate.local_lid = 0x2122;
@@ -138,7 +139,7 @@ TEST_CASE("every message comes back as it went", "[packet][mad]") {
       CmRej{local, remote, CmAnswered::Rep, 72, RejReason::InvalidServiceId, counting<CmRej::kInfoBytes>(3),
             counting<CmRej::kPrivateBytes>(4)},
       CmRep{local, remote, 0x11223344, queue::Qpn(0x8f1203), 0xabcdef, Psn(0x123456), 7, 8, 17, 2, true, 6, true,
-            0x505400fffe000001, counting<CmRep::kPrivateBytes>(5)},
+            0x505400fffe000001, CmEce{0xa1b2c3, 0xd4e5f607}, counting<CmRep::kPrivateBytes>(5)},
       CmRtu{local, remote, counting<CmRtu::kPrivateBytes>(6)},
       CmDreq{local, remote, queue::Qpn(0x8f1203), counting<CmDreq::kPrivateBytes>(7)},
       CmDrep{local, remote, counting<CmDrep::kPrivateBytes>(8)},
