@@ -8,6 +8,8 @@ def rdma_client_server():
                 server_prints=(r"^rdma_server: end 0",), client_prints=(r"^rdma_client: end 0",))
     yield Pair("rdma_server and rdma_client", **ends)
     yield Pair("rdma_server and rdma_client by LD_LIBRARY_PATH alone", launch="library_path", **ends)
+    yield Pair("rdma_server and rdma_client over IPv6", **{**ends, "server": "rdma_server -s {server6} -p {port}",
+                                                           "client": "rdma_client -s {server6} -p {port}"})
 
 
 def rping():
@@ -23,6 +25,8 @@ def rping():
     yield pair("-C 20 -S 65535 -V", "-C 20 -S 65535 -V", server_prints=ended)
     yield pair("over IPv6", "-C 10 -v -V", address="{server6}", client_prints=pings)
     yield pair("with its own queue pair", "-C 10 -v -V -q", client_prints=pings)
+    yield pair("-I", "-C 10 -v -V -I {client}", client_prints=pings)
+    yield pair("-d", "-C 3 -d -V")
     yield pair("by LD_LIBRARY_PATH alone", "-C 10 -v -V", client_prints=pings, launch="library_path")
     yield Pair("rping persistent server, five clients", "rping -s -P -a {server} -p {port}",
                "rping -c -a {server} -p {port} -C 10 -v -V", "udp", client_prints=pings, clients=5, is_persistent=True)
@@ -30,7 +34,8 @@ def rping():
 
 def ucmatose():
     printed = (r"^data transfers complete", r"^return status 0")
-    for more in ("", "-c 10", "-C 100", "-S 100000", "-c 4 -C 20 -S 5000"):
+    for more in ("", "-c 10", "-C 100", "-S 100000", "-c 4 -C 20 -S 5000", "-t 32 -c 2", "-m -c 3", "-f ip", "-P ib",
+                 "-a 14"):
         yield Pair(f"ucmatose {more}".strip(), f"ucmatose -p {{port}} {more}",
                    f"ucmatose -s {{server}} -p {{port}} {more}", "udp", printed, printed)
     yield Pair("ucmatose over IPv6", "ucmatose -b {server6} -p {port}", "ucmatose -s {server6} -p {port}", "udp",
@@ -47,7 +52,7 @@ def rdma_xclient_xserver():
 def udaddy():
     """Its service is on port 7174, whatever is said."""
     printed = (r"^data transfers complete", r"^return status 0")
-    for more in ("", "-c 10", "-C 50 -S 1", "-c 3 -C 8 -S 900", "-p 2"):
+    for more in ("", "-c 10", "-C 50 -S 1", "-c 3 -C 8 -S 900", "-p 2", "-P ipoib", "-t 32 -f ip"):
         yield Pair(f"udaddy {more}".strip(), f"udaddy -b {{server}} {more}", f"udaddy -s {{server}} {more}", "udp",
                    printed, printed, port=7174)
     yield Pair("udaddy over IPv6", "udaddy -b {server6}", "udaddy -s {server6}", "udp", printed, printed, port=7174)
@@ -75,9 +80,15 @@ def mckey():
 
 def cmtime():
     """It destroys the CQ and its channel before the queue pairs that complete there."""
-    yield Pair("cmtime -c 20", "cmtime -p {port} -c 20", "cmtime -p {port} -c 20 -s {server}", "udp",
-               client_prints=(r"^connect +: ", r"^disconnect +: "), is_persistent=True,
-               complaints=r"^nicless: ibv_destroy_(cq|comp_channel): EBUSY")
+    def pair(more, server="{server}"):
+        command = f"cmtime -p {{port}} {more}"
+        return Pair(f"cmtime {more}".replace("{client}", "ADDRESS"), command.replace("-b {client}", "-b {server}"),
+                    command + f" -s {server}", "udp", client_prints=(r"^connect +: ", r"^disconnect +: "),
+                    is_persistent=True, complaints=r"^nicless: ibv_destroy_(cq|comp_channel): EBUSY")
+
+    yield pair("-c 20")
+    yield pair("-c 50 -b {client} -r 1 -t 500")
+    yield pair("-c 10 -b ::", "{server6}")
 
 
 def table():
