@@ -12,45 +12,67 @@
 #include "cm/datagram.h"
 #include "cm/event_names.h"
 #include "cm/multicast.h"
+#include "cm/resolve.h"
 #include "provider/private.h"
 
 namespace nicless::cm {
 namespace {
 
-// What the option holds, if it has the size it should have.
-template <typename T>
-Result<T> option_value(const void* value, std::size_t bytes) {
-  if (value == nullptr || bytes != sizeof(T))
-    return queue::error(EINVAL, "the option takes " + std::to_string(sizeof(T)) + " bytes");
-  T read;
-  std::memcpy(&read, value, sizeof read);
-  return read;
+Result<void> set_tos(CmId& id, std::uint8_t tos) {
+  id.tos = tos;
+  return {};
 }
 
-Result<void> set_id_option(CmId& id, int name, const void* value, std::size_t bytes) {
+Result<void> set_ack_timeout(CmId& id, std::uint8_t code) {
+  if (code > 31) return queue::error(EINVAL, "an ACK timeout is a code from 0 to 31");
+  if (id.qp_type != IBV_QPT_RC && id.qp_type != IBV_QPT_XRC_SEND)
+    return queue::error(EINVAL, "only reliable connections have an ACK timeout");
+  id.ack_timeout = code;
+  return {};
+}
+
+// Once it is bound, an id may still become one that shares, until it listens.
+Result<void> set_sharing(Agent& agent, CmId& id, int may_share) REQUIRES(agent.mutex) {
+  const bool is_bound = id.binding.has_value();
+  if (id.stage == CmId::Stage::Listening || (is_bound && may_share == 0))
+    return queue::error(EINVAL, "the id is bound already");
+  id.may_share_address = may_share != 0;
+  if (is_bound) agent.ports.share(*id.binding, id);
+  return {};
+}
+
+Result<void> set_v6_only(CmId& id, int is_v6_only) {
+  if (id.stage != CmId::Stage::Idle) return queue::error(EINVAL, "the id is bound already");
+  id.is_v6_only = is_v6_only != 0;
+  return {};
+}
+
+struct OptionValue {
+  const void* value;
+  std::size_t bytes;
+};
+
+// set(value): with what the option holds, if it has the size it should have.
+template <typename T, typename Set>
+Result<void> with_value(const OptionValue& option, Set&& set) {
+  if (option.value == nullptr || option.bytes != sizeof(T))
+    return queue::error(EINVAL, "the option takes " + std::to_string(sizeof(T)) + " bytes");
+  T value;
+  std::memcpy(&value, option.value, sizeof value);
+  return set(value);
+}
+
+Result<void> set_id_option(Agent& agent, CmId& id, int name, const OptionValue& option) REQUIRES(agent.mutex) {
   switch (name) {
     case RDMA_OPTION_ID_TOS:
-    case RDMA_OPTION_ID_ACK_TIMEOUT: {
-      const auto read = option_value<std::uint8_t>(value, bytes);
-      if (!read) return read.error();
-      if (name == RDMA_OPTION_ID_TOS) {
-        id.tos = *read;
-        return {};
-      }
-      if (*read > 31) return queue::error(EINVAL, "an ACK timeout is a code from 0 to 31");
-      if (id.qp_type != IBV_QPT_RC && id.qp_type != IBV_QPT_XRC_SEND)
-        return queue::error(EINVAL, "only reliable connections have an ACK timeout");
-      id.ack_timeout = *read;
-      return {};
-    }
+      return with_value<std::uint8_t>(option, [&](auto value) { return set_tos(id, value); });
+    case RDMA_OPTION_ID_ACK_TIMEOUT:
+      return with_value<std::uint8_t>(option, [&](auto value) { return set_ack_timeout(id, value); });
     case RDMA_OPTION_ID_REUSEADDR:
-    case RDMA_OPTION_ID_AFONLY: {
-      const auto read = option_value<int>(value, bytes);
-      if (!read) return read.error();
-      if (id.stage != CmId::Stage::Idle) return queue::error(EINVAL, "the id is bound already");
-      (name == RDMA_OPTION_ID_REUSEADDR ? id.may_share_address : id.is_v6_only) = *read != 0;
-      return {};
-    }
+      return with_value<int>(option,
+                             [&](auto value) NO_THREAD_SAFETY_ANALYSIS { return set_sharing(agent, id, value); });
+    case RDMA_OPTION_ID_AFONLY:
+      return with_value<int>(option, [&](auto value) { return set_v6_only(id, value); });
     default:
       return queue::error(ENOSYS, "no such option of an id");
   }
@@ -151,9 +173,9 @@ Result<void> set_option(CmId& id, int level, int name, const void* value, std::s
   const auto agent = Agent::instance();
   if (!agent) return agent.error();
   Turn turn(**agent);
-  if (level == RDMA_OPTION_ID) return set_id_option(id, name, value, bytes);
+  if (level == RDMA_OPTION_ID) return set_id_option(**agent, id, name, {value, bytes});
   if (level == RDMA_OPTION_IB && name == RDMA_OPTION_IB_PATH)
-    return queue::error(EOPNOTSUPP, "paths come from the IP routing table; RoCE has no subnet administrator");
+    return set_path(id, {static_cast<const std::byte*>(value), value == nullptr ? 0 : bytes});
   return queue::error(ENOSYS, "no such option level");
 }
 

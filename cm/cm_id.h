@@ -51,6 +51,7 @@ struct CmId : rdma_cm_id {
   wire::Gid local;  // the address this end uses
   wire::Endpoint remote;
   std::uint8_t path_mtu = IBV_MTU_1024;
+  std::uint8_t packet_lifetime = kPacketLifetime;
   std::uint16_t source_port = 0;
 
   // Connection.

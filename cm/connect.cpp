@@ -51,7 +51,7 @@ EndSpec describe_end(const CmId& id, const rdma_conn_param* param) {
 
 // RDMA_OPTION_ID_ACK_TIMEOUT takes the place of a round trip, of which a packet lifetime is one way.
 std::uint8_t lifetime_of(const CmId& id) {
-  if (!id.ack_timeout) return kPacketLifetime;
+  if (!id.ack_timeout) return id.packet_lifetime;
   return *id.ack_timeout > 0 ? static_cast<std::uint8_t>(*id.ack_timeout - 1) : 0;
 }
 
@@ -137,6 +137,7 @@ Result<void> listen(CmId& id, int backlog) {
   if (!agent) return agent.error();
   Turn turn(**agent);
   if (id.stage != CmId::Stage::Bound) return queue::error(EINVAL, "the id is not bound, or is in use otherwise");
+  if (auto ok = (*agent)->ports.check_listening(*id.binding, id); !ok) return ok;
   id.backlog = backlog > 0 && backlog < kBacklogMax ? backlog : kBacklogMax;
   id.stage = CmId::Stage::Listening;
   return {};

@@ -19,9 +19,17 @@ Result<void> make_passive(CmId& id, const rdma_addrinfo& info, ibv_pd* pd, const
   return {};
 }
 
+// A path that came with the address is used, else the way there is looked up.
+Result<void> find_route(CmId& id, const rdma_addrinfo& info) {
+  if (info.ai_route_len == 0) return resolve_route(id);
+  const auto set =
+      set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, info.ai_route, static_cast<std::size_t>(info.ai_route_len));
+  return set ? complete(id) : set;
+}
+
 Result<void> make_active(CmId& id, const rdma_addrinfo& info, ibv_pd* pd, ibv_qp_init_attr* qp_init_attr) {
   if (auto resolved = resolve_addr(id, info.ai_src_addr, info.ai_dst_addr); !resolved) return resolved;
-  if (auto resolved = resolve_route(id); !resolved) return resolved;
+  if (auto resolved = find_route(id, info); !resolved) return resolved;
   if (info.ai_connect_len > 0) {
     const auto* data = static_cast<const std::byte*>(info.ai_connect);
     id.connect_data.assign(data, data + info.ai_connect_len);

@@ -74,7 +74,7 @@ Result<PortSocket*> Ports::open(const BindRequest& request, const Binding& wante
                     .takes_ipv6 = wanted.takes_ipv6,
                     .takes_ipv4 = wanted.takes_ipv4,
                     .address = wanted.address};
-  const int flags = (request.may_share ? NICLESS_GSI_REUSEADDR : 0) | (request.v6_only ? NICLESS_GSI_V6ONLY : 0);
+  const int flags = request.v6_only ? NICLESS_GSI_V6ONLY : 0;
   if (int e = nicless_gsi_open(request.address, flags, &socket.gsi, &socket.port)) {
     const std::string where = to_string(*request.address);
     if (e == EADDRINUSE && nicless_services_are_sockets() == 0)
@@ -86,6 +86,21 @@ Result<PortSocket*> Ports::open(const BindRequest& request, const Binding& wante
   }
   sockets_.push_back(socket);
   return &sockets_.back();
+}
+
+Result<void> Ports::check_listening(const Binding& binding, const CmId& owner) const {
+  for (const Bound& other : bound_.at(binding.port())) {
+    if (other.owner == &owner || other.owner->stage != CmId::Stage::Listening) continue;
+    if (other.binding.space == binding.space && overlap(other.binding, binding))
+      return queue::error(EADDRINUSE,
+                          "another id of this process listens on port " + std::to_string(binding.port()) + " already");
+  }
+  return {};
+}
+
+void Ports::share(const Binding& binding, const CmId& owner) {
+  for (Bound& bound : bound_.at(binding.port()))
+    if (bound.owner == &owner) bound.binding.may_share = true;
 }
 
 std::uint16_t Ports::unused_port(queue::Rng& rng) const {

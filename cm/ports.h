@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Port spaces on the operating system's UDP ports: who is bound where, who listens, and the sockets behind it. The
 // operating system says whether a port is free among processes; within this one the port spaces share a socket, so
-// PS_TCP and PS_UDP may both have the same number. Called with the agent's lock held.
+// PS_TCP and PS_UDP may both have the same number, and so may ids that agree to share one. Processes do not share: of
+// two sockets on a UDP port one hears nothing. Called with the agent's lock held.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -56,6 +57,10 @@ class Ports {
  public:
   // EADDRINUSE, EACCES, EADDRNOTAVAIL as bind(2) says, and EADDRINUSE for a second one in this process.
   Result<Binding> bind(const BindRequest& request, CmId& owner);
+  // EADDRINUSE: who shares a port may not listen where another does.
+  Result<void> check_listening(const Binding& binding, const CmId& owner) const;
+  // From now on others may share it.
+  void share(const Binding& binding, const CmId& owner);
   // A number that no binding has, where the operating system does not give them.
   std::uint16_t unused_port(queue::Rng& rng) const;
   // Returns the socket to close if that was its last user: outside the agent's lock.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "cm/address.h"
@@ -70,10 +71,38 @@ void show_path(CmId& id) {
   record->pkey = 0xffff;
   record->mtu_selector = record->rate_selector = record->packet_life_time_selector = kExactly;
   record->mtu = id.path_mtu;
-  record->packet_life_time = kPacketLifetime;
+  record->packet_life_time = id.packet_lifetime;
   id.path_record = std::move(record);
   id.route.path_rec = id.path_record.get();
   id.route.num_paths = 1;
+}
+
+Result<void> check_unresolved(const CmId& id) {
+  if (id.stage == CmId::Stage::AddressResolved) return {};
+  return queue::error(EINVAL, "rdma_resolve_addr has to succeed before, and once is enough");
+}
+
+void route_resolved(CmId& id) {
+  id.stage = CmId::Stage::RouteResolved;
+  show_path(id);
+  report(new CmEvent(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0));
+}
+
+// The one that a connection uses, among those that a subnet administrator may have given.
+std::optional<ibv_path_record> find_path(std::span<const std::byte> paths) {
+  constexpr std::uint32_t kWanted = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
+  for (; paths.size() >= sizeof(ibv_path_data); paths = paths.subspan(sizeof(ibv_path_data))) {
+    ibv_path_data data;
+    std::memcpy(&data, paths.data(), sizeof data);
+    if (data.flags == kWanted) return data.path;
+  }
+  return std::nullopt;
+}
+
+bool leads_to(const CmId& id, const ibv_path_record& path) {
+  const rdma_ib_addr& own = id.route.addr.addr.ibaddr;
+  return std::memcmp(&path.sgid, &own.sgid, sizeof path.sgid) == 0 &&
+         std::memcmp(&path.dgid, &own.dgid, sizeof path.dgid) == 0;
 }
 
 // The id's own port, or that of the endpoint which all unbound ids of the process share; without sockets to give
@@ -217,13 +246,25 @@ Result<void> resolve_route(CmId& id) {
   if (!agent) return agent.error();
   {
     Turn turn(**agent);
-    if (id.stage != CmId::Stage::AddressResolved)
-      return queue::error(EINVAL, "rdma_resolve_addr has to succeed before, and once is enough");
-    id.stage = CmId::Stage::RouteResolved;
-    show_path(id);
-    report(new CmEvent(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0));
+    if (auto ok = check_unresolved(id); !ok) return ok;
+    route_resolved(id);
   }
   return complete(id);
+}
+
+Result<void> set_path(CmId& id, std::span<const std::byte> paths) {
+  constexpr std::uint8_t kSixBits = 0x3f;  // the rest is a selector
+  if (auto ok = check_unresolved(id); !ok) return ok;
+  const auto path = find_path(paths);
+  if (!path) return queue::error(EINVAL, "none of the paths is GMP, PRIMARY and BIDIRECTIONAL");
+  if (!leads_to(id, *path)) return queue::error(EINVAL, "the path is one between other GIDs than the id's");
+  const auto mtu = static_cast<std::uint8_t>(path->mtu & kSixBits);
+  if (mtu < IBV_MTU_256 || mtu > IBV_MTU_4096) return queue::error(EINVAL, "the path has an MTU that is none");
+  id.path_mtu = std::min(id.path_mtu, mtu);
+  id.packet_lifetime = path->packetlifetime & kSixBits;
+  id.tos = path->tclass;
+  route_resolved(id);
+  return {};
 }
 
 }  // namespace nicless::cm

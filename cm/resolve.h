@@ -6,6 +6,8 @@
 
 #include <sys/socket.h>
 
+#include <span>
+
 #include "cm/cm_id.h"
 #include "queue/result.h"
 
@@ -25,5 +27,9 @@ ibv_mtu path_mtu_for(unsigned mtu_bytes);
 Result<void> bind_addr(CmId& id, const sockaddr* address);
 Result<void> resolve_addr(CmId& id, const sockaddr* source, const sockaddr* destination);
 Result<void> resolve_route(CmId& id);
+// RDMA_OPTION_IB_PATH of rdma_set_option(3), instead of rdma_resolve_route: the program knows the path, an array of
+// ibv_path_data. EINVAL: none that is primary and goes both ways, or it leads elsewhere. ROUTE_RESOLVED follows; nobody
+// waits for it here.
+Result<void> set_path(CmId& id, std::span<const std::byte> paths);
 
 }  // namespace nicless::cm

@@ -33,7 +33,6 @@ int value_of(F&& f) noexcept {
 wire::SocketConfig config_of(const sockaddr& address, int flags) {
   wire::SocketConfig config;
   std::memcpy(&config.address, &address, address.sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-  config.reuse_address = (flags & NICLESS_GSI_REUSEADDR) != 0;
   config.v6_only = (flags & NICLESS_GSI_V6ONLY) != 0;
   return config;
 }

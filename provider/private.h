@@ -46,9 +46,8 @@ void nicless_cm_deadline_changed(void);
 
 /* Opens a UDP socket for the connection manager, bound to `address` (AF_INET or AF_INET6; a wildcard is dual stack
  * where it is IPv6; port 0 takes an ephemeral one). EADDRINUSE, EACCES, EADDRNOTAVAIL as bind(2) gives them. flags:
- * NICLESS_GSI_REUSEADDR, NICLESS_GSI_V6ONLY. *port is the port it got. In strict RoCE v2 mode every call gives the
+ * NICLESS_GSI_V6ONLY. *port is the port it got. In strict RoCE v2 mode every call gives the
  * process's one socket, and *port is the one asked for: the port space is the caller's. */
-#define NICLESS_GSI_REUSEADDR 1
 #define NICLESS_GSI_V6ONLY 2
 int nicless_gsi_open(const struct sockaddr* address, int flags, struct nicless_gsi** gsi, uint16_t* port);
 /* The process's own endpoint for outgoing connections: opened at the first call, never closed, shared by all. */

@@ -13,10 +13,6 @@
 namespace nicless::cm::test {
 namespace {
 
-bool fails(int result, int why) {
-  return result == -1 && errno == why;
-}
-
 struct Info {
   Info(const char* node, std::uint16_t port, int flags, int qp_type, int space) {
     rdma_addrinfo hints{};
@@ -157,7 +153,7 @@ TEST_CASE("ends with queue pairs of different types do not connect: reason 9", "
   ibv_qp_init_attr attr = small_qp();
   const Endpoint passive = listener(IBV_QPT_RC, RDMA_PS_TCP, &attr);
   const Endpoint client("127.0.0.1", listening(passive), 0, IBV_QPT_UC, RDMA_PS_TCP, &attr);
-  CHECK(fails(rdma_connect(client.id, nullptr), ECONNREFUSED));
+  CHECK_FAILS(rdma_connect(client.id, nullptr), ECONNREFUSED);
   CHECK(client.id->event->status == 9);
 }
 
@@ -200,9 +196,9 @@ TEST_CASE("requests of a listener with an event channel come from the channel", 
   Channel channel;
   const Listener asynchronous(channel);
   rdma_cm_id* id = nullptr;
-  CHECK(fails(rdma_get_request(asynchronous.get(), &id), EINVAL));
-  CHECK(fails(rdma_get_request(nullptr, &id), EINVAL));
-  CHECK(fails(rdma_create_ep(&id, nullptr, nullptr, nullptr), EINVAL));
+  CHECK_FAILS(rdma_get_request(asynchronous.get(), &id), EINVAL);
+  CHECK_FAILS(rdma_get_request(nullptr, &id), EINVAL);
+  CHECK_FAILS(rdma_create_ep(&id, nullptr, nullptr, nullptr), EINVAL);
 }
 
 }  // namespace

@@ -22,12 +22,6 @@ constexpr int kThreads = 4;
 constexpr int kEventsEach = 500;
 constexpr int kEvents = kThreads * kEventsEach;
 
-rdma_cm_id* new_id(Channel& channel) {
-  rdma_cm_id* id = nullptr;
-  REQUIRE(rdma_create_id(channel.get(), &id, nullptr, RDMA_PS_TCP) == 0);
-  return id;
-}
-
 // Each writes numbers of its own.
 std::vector<std::thread> start_writers(rdma_cm_id* id) {
   std::vector<std::thread> writers;

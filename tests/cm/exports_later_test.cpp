@@ -16,16 +16,6 @@
 namespace nicless::cm::test {
 namespace {
 
-bool fails(int result, int why) {
-  return result == -1 && errno == why;
-}
-
-rdma_cm_id* new_id(Channel& channel) {
-  rdma_cm_id* id = nullptr;
-  REQUIRE(rdma_create_id(channel.get(), &id, nullptr, RDMA_PS_TCP) == 0);
-  return id;
-}
-
 TEST_CASE("an event of the program's own wakes who waits, with status and argument", "[user_event]") {
   Channel channel;
   rdma_cm_id* id = new_id(channel);
@@ -40,8 +30,8 @@ TEST_CASE("an event of the program's own wakes who waits, with status and argume
   std::memcpy(&argument, &event->param, sizeof argument);
   CHECK(argument == 0x123456789abcdef0);
   CHECK(rdma_ack_cm_event(event) == 0);
-  CHECK(fails(rdma_write_cm_event(id, RDMA_CM_EVENT_ESTABLISHED, 0, 0), EINVAL));
-  CHECK(fails(rdma_write_cm_event(nullptr, kUserEvent, 0, 0), EINVAL));
+  CHECK_FAILS(rdma_write_cm_event(id, RDMA_CM_EVENT_ESTABLISHED, 0, 0), EINVAL);
+  CHECK_FAILS(rdma_write_cm_event(nullptr, kUserEvent, 0, 0), EINVAL);
   destroy(id);
 }
 
@@ -49,14 +39,14 @@ TEST_CASE("an address is looked up and fetched once", "[resolve_addrinfo]") {
   Channel channel;
   rdma_cm_id* id = new_id(channel);
   rdma_addrinfo* info = nullptr;
-  CHECK(fails(rdma_query_addrinfo(id, &info), ENOENT));
+  CHECK_FAILS(rdma_query_addrinfo(id, &info), ENOENT);
   REQUIRE(rdma_resolve_addrinfo(id, "127.0.0.1", "7471", nullptr) == 0);
-  CHECK(fails(rdma_resolve_addrinfo(id, "127.0.0.2", "7471", nullptr), EBUSY));
+  CHECK_FAILS(rdma_resolve_addrinfo(id, "127.0.0.2", "7471", nullptr), EBUSY);
   CHECK(channel.next(kAddrinfoResolved).status == 0);
   REQUIRE(rdma_query_addrinfo(id, &info) == 0);
   CHECK(reinterpret_cast<sockaddr_in*>(info->ai_dst_addr)->sin_port == htons(7471));
   rdma_freeaddrinfo(info);
-  CHECK(fails(rdma_query_addrinfo(id, &info), ENOENT));
+  CHECK_FAILS(rdma_query_addrinfo(id, &info), ENOENT);
   REQUIRE(rdma_resolve_addrinfo(id, "127.0.0.1", "7471", nullptr) == 0);
   channel.next(kAddrinfoResolved);
   destroy(id);  // frees what nobody fetched
@@ -70,7 +60,7 @@ TEST_CASE("a name that does not exist is an event, and another may follow", "[re
   REQUIRE(rdma_resolve_addrinfo(id, "no number", "7471", &hints) == 0);
   CHECK(channel.next(kAddrinfoError).status == EAI_NONAME);
   rdma_addrinfo* info = nullptr;
-  CHECK(fails(rdma_query_addrinfo(id, &info), ENOENT));
+  CHECK_FAILS(rdma_query_addrinfo(id, &info), ENOENT);
   CHECK(rdma_resolve_addrinfo(id, "127.0.0.1", "7471", &hints) == 0);
   channel.next(kAddrinfoResolved);
   destroy(id);
@@ -81,11 +71,11 @@ TEST_CASE("there is no subnet administrator to ask", "[resolve_addrinfo]") {
   rdma_cm_id* id = new_id(channel);
   rdma_addrinfo hints{};
   hints.ai_flags = kLookUpBySa;
-  CHECK(fails(rdma_resolve_addrinfo(id, nullptr, "7471", &hints), EOPNOTSUPP));
+  CHECK_FAILS(rdma_resolve_addrinfo(id, nullptr, "7471", &hints), EOPNOTSUPP);
   rdma_addrinfo* info = nullptr;
-  CHECK(fails(rdma_getaddrinfo(nullptr, "7471", &hints, &info), EOPNOTSUPP));
-  CHECK(fails(rdma_resolve_addrinfo(id, nullptr, nullptr, nullptr), EINVAL));
-  CHECK(fails(rdma_query_addrinfo(id, nullptr), EINVAL));
+  CHECK_FAILS(rdma_getaddrinfo(nullptr, "7471", &hints, &info), EOPNOTSUPP);
+  CHECK_FAILS(rdma_resolve_addrinfo(id, nullptr, nullptr, nullptr), EINVAL);
+  CHECK_FAILS(rdma_query_addrinfo(id, nullptr), EINVAL);
   CHECK_FALSE(channel.has_event());
   destroy(id);
 }
@@ -138,16 +128,16 @@ TEST_CASE("options are for programs with queue pairs of their own, and have a ve
   Channel channel;
   rdma_cm_id* id = resolved(channel, ipv4("127.0.0.1", 1), false);
   ibv_ece ece{};
-  CHECK(fails(rdma_set_local_ece(id, &ece), EINVAL));
+  CHECK_FAILS(rdma_set_local_ece(id, &ece), EINVAL);
   ece = {.vendor_id = 1, .options = 0, .comp_mask = 1};
-  CHECK(fails(rdma_set_local_ece(id, &ece), EINVAL));
-  CHECK(fails(rdma_set_local_ece(id, nullptr), EINVAL));
-  CHECK(fails(rdma_get_remote_ece(id, nullptr), EINVAL));
+  CHECK_FAILS(rdma_set_local_ece(id, &ece), EINVAL);
+  CHECK_FAILS(rdma_set_local_ece(id, nullptr), EINVAL);
+  CHECK_FAILS(rdma_get_remote_ece(id, nullptr), EINVAL);
   ibv_qp_init_attr attr = small_qp();
   REQUIRE(rdma_create_qp(id, nullptr, &attr) == 0);
   ece.comp_mask = 0;
-  CHECK(fails(rdma_set_local_ece(id, &ece), EINVAL));
-  CHECK(fails(rdma_get_remote_ece(id, &ece), EINVAL));
+  CHECK_FAILS(rdma_set_local_ece(id, &ece), EINVAL);
+  CHECK_FAILS(rdma_get_remote_ece(id, &ece), EINVAL);
   destroy(id);
 }
 

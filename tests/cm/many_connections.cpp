@@ -76,7 +76,7 @@ struct End {
   void add_queue_pair(rdma_cm_id* id) {
     if (cq == nullptr) {
       cq = ibv_create_cq(id->verbs, 2 * count, nullptr, nullptr, 0);
-      mr = ibv_reg_mr(id->pd, buffer, sizeof buffer, IBV_ACCESS_LOCAL_WRITE);
+      mr = rdma_reg_msgs(id, buffer, sizeof buffer);
       check(cq != nullptr && mr != nullptr, "a CQ and a region");
       memory_before = memory_kib();
       descriptors_before = descriptors();
@@ -125,7 +125,7 @@ struct End {
       rdma_destroy_qp(id);
       check(rdma_destroy_id(id) == 0, "rdma_destroy_id");
     }
-    check(ibv_destroy_cq(cq) == 0 && ibv_dereg_mr(mr) == 0, "a CQ and a region");
+    check(ibv_destroy_cq(cq) == 0 && rdma_dereg_mr(mr) == 0, "a CQ and a region");
     step("destroyed");
   }
 

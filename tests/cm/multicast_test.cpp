@@ -18,10 +18,6 @@
 namespace nicless::cm::test {
 namespace {
 
-bool fails(int result, int why) {
-  return result == -1 && errno == why;
-}
-
 rdma_cm_join_mc_attr_ex how(sockaddr_storage& group, std::uint32_t flags) {
   rdma_cm_join_mc_attr_ex attr{};
   attr.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
@@ -117,7 +113,7 @@ TEST_CASE("who has joined to send only, or has left, hears nothing", "[multicast
   gone.join(group);
   listener.join(group);
   REQUIRE(rdma_leave_multicast(gone.id, as_sockaddr(group)) == 0);
-  CHECK(fails(rdma_leave_multicast(gone.id, as_sockaddr(group)), EADDRNOTAVAIL));
+  CHECK_FAILS(rdma_leave_multicast(gone.id, as_sockaddr(group)), EADDRNOTAVAIL);
   sender.send(joined.ud.qp_num);
   CHECK(listener.heard() == "hear ye");  // so the others would have, too
   CHECK_FALSE(sender.has_heard());
@@ -194,31 +190,31 @@ TEST_CASE("what cannot be joined is EINVAL, and what is asked for in vain ENOTSU
   sockaddr_storage host = ipv4("10.0.0.1", 0);
   sockaddr_storage none{};
   for (sockaddr_storage* wrong : {&host, &none})
-    CHECK(fails(rdma_join_multicast(member.id, as_sockaddr(*wrong), nullptr), EINVAL));
-  CHECK(fails(rdma_join_multicast(member.id, nullptr, nullptr), EINVAL));
-  CHECK(fails(rdma_join_multicast_ex(member.id, nullptr, nullptr), EINVAL));
-  CHECK(fails(rdma_leave_multicast(member.id, nullptr), EINVAL));
-  CHECK(fails(rdma_leave_multicast(member.id, as_sockaddr(group)), EADDRNOTAVAIL));
+    CHECK_FAILS(rdma_join_multicast(member.id, as_sockaddr(*wrong), nullptr), EINVAL);
+  CHECK_FAILS(rdma_join_multicast(member.id, nullptr, nullptr), EINVAL);
+  CHECK_FAILS(rdma_join_multicast_ex(member.id, nullptr, nullptr), EINVAL);
+  CHECK_FAILS(rdma_leave_multicast(member.id, nullptr), EINVAL);
+  CHECK_FAILS(rdma_leave_multicast(member.id, as_sockaddr(group)), EADDRNOTAVAIL);
 
   rdma_cm_join_mc_attr_ex attr = how(group, RDMA_MC_JOIN_FLAG_RESERVED);
-  CHECK(fails(rdma_join_multicast_ex(member.id, &attr, nullptr), EINVAL));
+  CHECK_FAILS(rdma_join_multicast_ex(member.id, &attr, nullptr), EINVAL);
   attr = how(group, RDMA_MC_JOIN_FLAG_FULLMEMBER);
   attr.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS;
-  CHECK(fails(rdma_join_multicast_ex(member.id, &attr, nullptr), EINVAL));
+  CHECK_FAILS(rdma_join_multicast_ex(member.id, &attr, nullptr), EINVAL);
   attr.comp_mask = RDMA_CM_JOIN_MC_ATTR_RESERVED;
-  CHECK(fails(rdma_join_multicast_ex(member.id, &attr, nullptr), ENOTSUP));
+  CHECK_FAILS(rdma_join_multicast_ex(member.id, &attr, nullptr), ENOTSUP);
 
   rdma_cm_id* other = nullptr;
   REQUIRE(rdma_create_id(channel.get(), &other, nullptr, RDMA_PS_UDP) == 0);
-  CHECK(fails(rdma_join_multicast(other, as_sockaddr(group), nullptr), EINVAL));  // not bound
+  CHECK_FAILS(rdma_join_multicast(other, as_sockaddr(group), nullptr), EINVAL);  // not bound
   sockaddr_storage here = ipv6("::1", 0);
   REQUIRE(rdma_bind_addr(other, as_sockaddr(here)) == 0);
-  CHECK(fails(rdma_join_multicast(other, as_sockaddr(group), nullptr), EINVAL));  // to an IPv6 address
+  CHECK_FAILS(rdma_join_multicast(other, as_sockaddr(group), nullptr), EINVAL);  // to an IPv6 address
   destroy(other);
   REQUIRE(rdma_create_id(channel.get(), &other, nullptr, RDMA_PS_TCP) == 0);
   here = ipv4("127.0.0.1", 0);
   REQUIRE(rdma_bind_addr(other, as_sockaddr(here)) == 0);
-  CHECK(fails(rdma_join_multicast(other, as_sockaddr(group), nullptr), EINVAL));  // of connections
+  CHECK_FAILS(rdma_join_multicast(other, as_sockaddr(group), nullptr), EINVAL);  // of connections
   destroy(other);
   CHECK_FALSE(channel.has_event());
 }

@@ -88,6 +88,12 @@ std::uint16_t Listener::port() const {
   return ntohs(rdma_get_src_port(id_));
 }
 
+rdma_cm_id* new_id(Channel& channel, rdma_port_space space, void* context) {
+  rdma_cm_id* id = nullptr;
+  REQUIRE(rdma_create_id(channel.get(), &id, context, space) == 0);
+  return id;
+}
+
 ibv_qp_init_attr small_qp(ibv_qp_type type) {
   ibv_qp_init_attr attr{};
   attr.qp_type = type;
@@ -105,8 +111,7 @@ rdma_conn_param usual_param() {
 }
 
 rdma_cm_id* resolved(Channel& channel, sockaddr_storage to, bool with_qp, rdma_port_space space) {
-  rdma_cm_id* id = nullptr;
-  REQUIRE(rdma_create_id(channel.get(), &id, nullptr, space) == 0);
+  rdma_cm_id* id = new_id(channel, space);
   REQUIRE(rdma_resolve_addr(id, nullptr, as_sockaddr(to), 1000) == 0);
   channel.next(RDMA_CM_EVENT_ADDR_RESOLVED);
   REQUIRE(rdma_resolve_route(id, 1000) == 0);

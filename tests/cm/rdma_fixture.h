@@ -6,12 +6,21 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace nicless::cm::test {
+
+// The call fails with that errno.
+#define CHECK_FAILS(call, expected) \
+  do {                              \
+    errno = 0;                      \
+    CHECK((call) == -1);            \
+    CHECK(errno == (expected));     \
+  } while (false)
 
 sockaddr_storage ipv4(const char* address, std::uint16_t port);
 sockaddr_storage ipv6(const char* address, std::uint16_t port);
@@ -55,6 +64,7 @@ class Listener {
   rdma_cm_id* id_ = nullptr;
 };
 
+rdma_cm_id* new_id(Channel& channel, rdma_port_space space = RDMA_PS_TCP, void* context = nullptr);
 ibv_qp_init_attr small_qp(ibv_qp_type type = IBV_QPT_RC);
 // Up to ROUTE_RESOLVED, with a queue pair if wanted.
 rdma_cm_id* resolved(Channel& channel, sockaddr_storage to, bool with_qp = true, rdma_port_space space = RDMA_PS_TCP);

@@ -17,20 +17,6 @@
 namespace nicless::cm::test {
 namespace {
 
-rdma_cm_id* new_id(Channel& channel, rdma_port_space ps = RDMA_PS_TCP, void* context = nullptr) {
-  rdma_cm_id* id = nullptr;
-  REQUIRE(rdma_create_id(channel.get(), &id, context, ps) == 0);
-  return id;
-}
-
-// The call fails with that errno.
-#define CHECK_FAILS(call, expected) \
-  do {                              \
-    errno = 0;                      \
-    CHECK((call) == -1);            \
-    CHECK(errno == (expected));     \
-  } while (false)
-
 TEST_CASE("a new id shows what it was made with and nothing else", "[id]") {
   Channel channel;
   int context = 0;
@@ -276,49 +262,6 @@ TEST_CASE("rdma_getaddrinfo follows its hints", "[addrinfo]") {
     hints.ai_flags = 0x100;
     CHECK(rdma_getaddrinfo("127.0.0.1", "7471", &hints, &info) == EAI_BADFLAGS);
   }
-}
-
-TEST_CASE("options are taken with their size only, and addresses' only before binding", "[option]") {
-  Channel channel;
-  rdma_cm_id* id = new_id(channel);
-  std::uint8_t tos = 0x60;
-  int on = 1;
-  CHECK(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof tos) == 0);
-  CHECK_FAILS(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &on, sizeof on), EINVAL);
-  CHECK(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof on) == 0);
-  CHECK_FAILS(rdma_set_option(id, RDMA_OPTION_ID, 99, &on, sizeof on), ENOSYS);
-  auto any = ipv4("0.0.0.0", 0);
-  REQUIRE(rdma_bind_addr(id, as_sockaddr(any)) == 0);
-  CHECK_FAILS(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof on), EINVAL);
-  std::uint8_t timeout = 32;
-  CHECK_FAILS(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout), EINVAL);
-  destroy(id);
-}
-
-TEST_CASE("an IPv6 wildcard serves IPv4 unless it is told not to", "[option]") {
-  const bool only_v6 = GENERATE(false, true);
-  CAPTURE(only_v6);
-  Channel passive;
-  Channel active;
-  rdma_cm_id* listener = new_id(passive);
-  int value = only_v6;
-  REQUIRE(rdma_set_option(listener, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &value, sizeof value) == 0);
-  auto any = ipv6("::", 0);
-  REQUIRE(rdma_bind_addr(listener, as_sockaddr(any)) == 0);
-  REQUIRE(rdma_listen(listener, 0) == 0);
-  const std::uint16_t port = ntohs(rdma_get_src_port(listener));
-  rdma_cm_id* client = resolved(active, ipv4("127.0.0.1", port));
-  rdma_conn_param param = usual_param();
-  REQUIRE(rdma_connect(client, &param) == 0);
-  if (only_v6) {
-    CHECK(active.next(RDMA_CM_EVENT_REJECTED).status == 8);
-  } else {
-    const Seen request = passive.next(RDMA_CM_EVENT_CONNECT_REQUEST);
-    CHECK(rdma_get_peer_addr(request.id)->sa_family == AF_INET);
-    destroy(request.id);
-  }
-  destroy(client);
-  destroy(listener);
 }
 
 TEST_CASE("a queue pair gets completion queues of its own where it has none", "[qp]") {
