@@ -17,6 +17,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "provider/hw_counters.h"
 #include "wire/io/raw_syscalls.h"
 
 namespace nicless::provider {
@@ -64,6 +65,7 @@ void describe_port(const Device& device, const std::string& folder, std::vector<
   files.push_back({folder + "lid_mask_count", "0\n"});
   files.push_back({folder + "cap_mask", "0x04010000\n"});
   files.push_back({folder + "pkeys/0", "0xffff\n"});
+  describe_counters(folder, files);
   for (std::size_t i = 0; i < device.gids.size(); ++i) {
     const std::string index = std::to_string(i);
     files.push_back({join({folder, "gids/", index}), join({hex_groups(device.gids[i].gid.bytes), "\n"})});

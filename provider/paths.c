@@ -30,6 +30,9 @@ const char* nicless_answer(const char* path, struct nicless_path* room) {
   const char* root = nicless_file_tree();
   errno = saved;
   if (root == NULL) return path;
+  if (strstr(path, "/hw_counters/") != NULL && nicless_counter_file(path, room->text, sizeof room->text) == 0) {
+    return room->text;
+  }
   const size_t root_bytes = strlen(root);
   const size_t path_bytes = strlen(path);
   if (root_bytes + path_bytes >= sizeof room->text) return path;

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "provider/errno_shapes.h"
+#include "provider/hw_counters.h"
 #include "provider/process.h"
 #include "provider/rocev2.h"
 #include "provider/runtime.h"
@@ -166,6 +167,18 @@ uint16_t nicless_gsi_port_of(uint16_t service_port) {
 
 int nicless_services_are_sockets(void) {
   return is_rocev2() ? 0 : 1;
+}
+
+int nicless_counter_file(const char* path, char* room, size_t bytes) {
+  const int saved = errno;
+  const int failed = value_of([&]() -> Result<void> {
+    const std::string file = nicless::provider::counter_file(path);
+    if (file.empty() || file.size() >= bytes) return queue::error(ENOENT, {});
+    std::memcpy(room, file.c_str(), file.size() + 1);
+    return {};
+  });
+  errno = saved;
+  return failed == 0 ? 0 : -1;
 }
 
 uint64_t nicless_now(void) {

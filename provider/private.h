@@ -8,6 +8,7 @@
 #ifndef NICLESS_PROVIDER_PRIVATE_H
 #define NICLESS_PROVIDER_PRIVATE_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -78,6 +79,9 @@ uint64_t nicless_process_generation(void);
 /* The folder that stands for / in answers about /dev/infiniband and /sys/class/infiniband*, or NULL. It holds files
  * and folders that never change, and lives as long as the process. For libnicless_paths.so. */
 const char* nicless_file_tree(void);
+/* Writes into `room` the path of a file that holds what the counter at this path (.../hw_counters/NAME) counts in this
+ * process now; 0, or -1 where the tree's own file will do. Leaves errno alone. For libnicless_paths.so. */
+int nicless_counter_file(const char* path, char* room, size_t bytes);
 
 #ifdef __cplusplus
 }

@@ -57,6 +57,10 @@ void log_refusal(const wire::Refusal& refusal) {
                             "; they count as lost and are sent again");
 }
 
+PortCounters counters_of(wire::UdpPort& port) REQUIRES(port.mutex) {
+  return {port.engine().counters(), port.engine().queue_pair_counters()};
+}
+
 }  // namespace
 
 Result<Runtime*> Runtime::current() {
@@ -70,10 +74,14 @@ Result<Runtime*> Runtime::current() {
   auto progress = wire::ProgressThread::start(*runtime);
   if (!progress) return progress.error();
   runtime->progress_ = *progress;
-  if (runtime->faults_->has_any()) std::atexit(end_faults);
+  if (runtime->faults_->has_any() || is_logged(NICLESS_LOG_INFO)) std::atexit(end);
   runtime->watch_links();
   slot().runtime.store(runtime.get());
   return runtime.release();
+}
+
+Runtime* Runtime::find() {
+  return slot().runtime.load();
 }
 
 Runtime::Runtime(std::unique_ptr<ProcessFaults> faults)
@@ -184,6 +192,7 @@ void Runtime::close_locked(const std::shared_ptr<wire::UdpPort>& port) {
   std::erase(ports_, port);
   queue::MutexLock lock(port->mutex);
   port->close();
+  add(counters_of(*port), closed_counters_);
   closed_faults_ = closed_faults_ + port->fault_counters();
 }
 
@@ -262,22 +271,40 @@ void Runtime::watch_opened(wire::UdpPort& port) {
 
 // At exit: what faults hold back leaves, as it would leave a network whose sender is gone, and the user is told what
 // was done. A forked child that has no runtime has nothing to say.
-void Runtime::end_faults() {
-  if (Runtime* runtime = slot().runtime.load()) runtime->end_port_faults();
+void Runtime::end() {
+  if (Runtime* runtime = find()) runtime->end_ports();
 }
 
-void Runtime::end_port_faults() {
+void Runtime::end_ports() {
   // The exiting thread may have been interrupted in the middle of anything.
   if (!registry_.try_lock()) return;
-  wire::LinkCounters counters = closed_faults_;
+  wire::LinkCounters link = closed_faults_;
+  PortCounters counters = closed_counters_;
   for (const auto& port : ports_) {
     if (!port->mutex.try_lock()) continue;
     port->flush_faults();
-    counters = counters + port->fault_counters();
+    link = link + port->fault_counters();
+    add(counters_of(*port), counters);
     port->mutex.unlock();
   }
   registry_.unlock();
-  log(NICLESS_LOG_INFO, faults_->summary(counters));
+  if (faults_->has_any()) log(NICLESS_LOG_INFO, faults_->summary(link));
+  log(NICLESS_LOG_INFO, summary(counters));
+}
+
+PortCounters Runtime::counters() {
+  std::vector<std::shared_ptr<wire::UdpPort>> ports;
+  PortCounters sum;
+  {
+    queue::MutexLock lock(registry_);
+    ports = ports_;
+    sum = closed_counters_;
+  }
+  for (const auto& port : ports) {
+    queue::MutexLock lock(port->mutex);
+    add(counters_of(*port), sum);
+  }
+  return sum;
 }
 
 std::uint64_t random_u64() {

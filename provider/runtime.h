@@ -14,6 +14,7 @@
 
 #include "provider/cm_desk.h"
 #include "provider/faults.h"
+#include "provider/port_counters.h"
 #include "provider/xrc_group.h"
 #include "queue/completion_queue.h"
 #include "queue/mutex.h"
@@ -41,6 +42,8 @@ class Runtime final : public wire::ProgressOwner {
   // Makes it at the first call. In a forked child: a new one. EINVAL where the environment asks for faults that are
   // none.
   static Result<Runtime*> current();
+  // The one there is, or null.
+  static Runtime* find();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
@@ -70,6 +73,9 @@ class Runtime final : public wire::ProgressOwner {
   // unreachable at the call.
   void pass_through_ports() EXCLUDES(registry_);
 
+  // Of all ports that are or were open.
+  PortCounters counters() EXCLUDES(registry_);
+
   wire::ProgressThread& progress() { return *progress_; }
   CmDesk& cm_desk() { return cm_desk_; }
   ProcessFaults& faults() { return *faults_; }
@@ -84,7 +90,7 @@ class Runtime final : public wire::ProgressOwner {
 
  private:
   explicit Runtime(std::unique_ptr<ProcessFaults> faults);
-  static void end_faults();
+  static void end();
   Result<Seat> sit_down(const std::shared_ptr<wire::UdpPort>& port) REQUIRES(registry_);
   Result<std::shared_ptr<wire::UdpPort>> open_data_port(const wire::SocketConfig& config) REQUIRES(registry_);
   Result<std::shared_ptr<wire::UdpPort>> rocev2_port() REQUIRES(registry_);
@@ -95,7 +101,7 @@ class Runtime final : public wire::ProgressOwner {
   void watch_opened(wire::UdpPort& port);
   std::optional<queue::Instant> raise_due_events(queue::Instant now) EXCLUDES(moderated_mutex_);
 
-  void end_port_faults() EXCLUDES(registry_);
+  void end_ports() EXCLUDES(registry_);
 
   const std::unique_ptr<ProcessFaults> faults_;
   wire::ProgressThread* progress_ = nullptr;
@@ -109,6 +115,7 @@ class Runtime final : public wire::ProgressOwner {
   std::vector<std::shared_ptr<wire::UdpPort>> ports_ GUARDED_BY(registry_);       // all
   std::vector<std::shared_ptr<wire::UdpPort>> data_ports_ GUARDED_BY(registry_);  // those with queue pairs
   wire::LinkCounters closed_faults_ GUARDED_BY(registry_);                        // of ports that are closed
+  PortCounters closed_counters_ GUARDED_BY(registry_);                            // of those, too
   std::unordered_map<queue::Qpn, Reasons> reasons_ GUARDED_BY(registry_);
   std::unique_ptr<wire::Trace> trace_;  // of all ports; null where none is wanted. Set under registry_, never changed
 };

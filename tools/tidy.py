@@ -24,6 +24,7 @@ SCRIPTS = {".py", ".sh", ".in", ".build"}
 LAYERS = {
     "queue/": 0,
     "wire/packet/": 1,
+    "wire/counters.h": 2,
     "wire/queue_pair.h": 2,
     "wire/addressing.h": 2,
     "wire/qp/": 3,

@@ -14,6 +14,10 @@ namespace {
 // The default partition, as full or limited member: the top bit says which and does not take part. IBTA 10.9.1.
 constexpr std::uint16_t kPkeyMask = 0x7fff;
 
+void add_counters_of(const QueuePair& queue_pair, QpCounters& to) {
+  if (const QpCounters* counters = queue_pair.find_counters()) add(*counters, to);
+}
+
 }  // namespace
 
 Engine::Engine(std::uint16_t udp_port, Addressing addressing) : udp_port_(udp_port), addressing_(addressing) {}
@@ -46,6 +50,7 @@ void Engine::remove(queue::Qpn qpn) {
   const std::uint32_t index = reserved_index(qpn);
   // A place in ready_ stays behind: next_datagram skips an empty slot, and a new queue pair may inherit the place.
   deadlines_.erase(index);
+  if (slots_[index].queue_pair != nullptr) add_counters_of(*slots_[index].queue_pair, removed_counters_);
   slots_[index].queue_pair = nullptr;
   NICLESS_DCHECK(std::find(freed_.begin(), freed_.end(), index) == freed_.end());
   freed_.push_back(index);
@@ -122,6 +127,20 @@ bool Engine::next_of_ready(queue::Instant now, OutDatagram& out) {
     burst_ = 0;
   }
   return false;
+}
+
+EngineCounters Engine::counters() const {
+  EngineCounters counters = counters_;
+  counters.bad_mad = gsi_.dropped();
+  return counters;
+}
+
+QpCounters Engine::queue_pair_counters() const {
+  QpCounters counters = removed_counters_;
+  for (const Slot& slot : slots_) {
+    if (slot.queue_pair != nullptr) add_counters_of(*slot.queue_pair, counters);
+  }
+  return counters;
 }
 
 std::optional<queue::Instant> Engine::next_deadline() {

@@ -17,6 +17,7 @@
 #include "queue/result.h"
 #include "queue/types.h"
 #include "wire/addressing.h"
+#include "wire/counters.h"
 #include "wire/multicast.h"
 #include "wire/packet/datagram.h"
 #include "wire/queue_pair.h"
@@ -28,20 +29,6 @@ namespace nicless::wire {
 // layer can hand them to the kernel in one call (UDP_SEGMENT).
 inline constexpr std::uint32_t kBurstMax = 16;
 
-// What was dropped, and why; only ever grows.
-struct EngineCounters {
-  std::uint64_t datagrams_in = 0;
-  std::uint64_t datagrams_out = 0;
-  std::uint64_t truncated = 0;
-  std::uint64_t bad_version = 0;
-  std::uint64_t unknown_opcode = 0;
-  std::uint64_t bad_pad = 0;
-  std::uint64_t bad_icrc = 0;
-  std::uint64_t bad_pkey = 0;
-  std::uint64_t unknown_qpn = 0;
-  friend bool operator==(const EngineCounters&, const EngineCounters&) = default;
-};
-
 class Engine {
  public:
   // udp_port: the port of the socket this engine stands behind.
@@ -49,7 +36,9 @@ class Engine {
   ~Engine();
 
   std::uint16_t udp_port() const { return udp_port_; }
-  const EngineCounters& counters() const { return counters_; }
+  EngineCounters counters() const;
+  // Of all queue pairs that are or were here.
+  QpCounters queue_pair_counters() const;
 
   // A free QPN of this port, recently freed ones last; ENOMEM when all are taken. It stays reserved until remove().
   queue::Result<queue::Qpn> reserve_qpn();
@@ -103,6 +92,7 @@ class Engine {
   Gsi gsi_;
   MulticastTable multicast_;
   EngineCounters counters_;
+  QpCounters removed_counters_;  // of queue pairs that have left
 };
 
 }  // namespace nicless::wire

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "queue/types.h"
+#include "wire/counters.h"
 #include "wire/packet/datagram.h"
 #include "wire/packet/packet.h"
 
@@ -25,6 +26,8 @@ class QueuePair {
   virtual std::optional<queue::Instant> next_deadline() const = 0;
   // All that next_datagram gave out has left: an unreliable transport completes its work requests now.
   virtual void on_sent() {}
+  // What it has counted so far, if it counts.
+  virtual const QpCounters* find_counters() const { return nullptr; }
 };
 
 }  // namespace nicless::wire

@@ -21,7 +21,7 @@ EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples" / "faults_in_
 def faulty(name, server, client, ready, prints, options=BAD, **rest):
     named = " ".join(options).replace("--", "")
     return Pair(f"{name} under {named}", server, client, ready, prints, prints, options=("--log", "info", *options),
-                check=both_were_hit, complaints="^nicless: faults: ", bound=90, **rest)
+                check=both_were_hit, complaints="^nicless: (faults|packets): ", bound=90, **rest)
 
 
 def both_were_hit(server, client):
@@ -29,6 +29,8 @@ def both_were_hit(server, client):
         found = re.search(SUMMARY, text, re.MULTILINE)
         if not found:
             raise Failure(f"{role} does not say which faults there were")
+        if not re.search(r"^nicless: packets: [1-9]\d* sent, [1-9]\d* received", text, re.MULTILINE):
+            raise Failure(f"{role} does not say what it has counted")
         if not any(int(number) for number in found.groups()[1:]):
             raise Failure(f"nothing befell {role}'s datagrams: {found.group(0)}")
 
@@ -94,7 +96,7 @@ def rnr_is_survived(world):
     command = "rping {} -a {{server}} -p {{port}} -C 5 -v -V"
     run_pair(world, Pair("", command.format("-s"), command.format("-c"), "udp", options=("--log", "info", "--rnr", "3"),
                          server_prints=(r"^nicless: faults: 3 messages found no receive",),
-                         client_prints=(r"ping data: rdma-ping-4: ",), complaints="^nicless: faults: "))
+                         client_prints=(r"ping data: rdma-ping-4: ",), complaints="^nicless: (faults|packets): "))
 
 
 def failed_request_is_seen(world):

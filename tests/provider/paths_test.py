@@ -53,6 +53,37 @@ print(stat.S_ISCHR(os.stat(n).st_mode), stat.S_ISCHR(os.lstat(n).st_mode), os.ac
         listed = self.run_under("ls", "-lR", CLASS)
         self.assertEqual((listed.returncode, listed.stderr), (0, ""))
 
+    def test_counters_are_those_of_the_process_that_reads_them(self):
+        folder = f"{CLASS}/nicless0/ports/1/hw_counters"
+        self.assertIn("rx_icrc_encapsulated\n", self.run_under("ls", folder).stdout)
+        self.assertEqual(self.run_under("cat", f"{folder}/rcvd_pkts").stdout, "0\n")
+        code = f"""
+import ctypes, socket, subprocess
+v = ctypes.CDLL("libibverbs.so.1")
+for name in ("get_device_list", "open_device", "alloc_pd", "create_cq", "create_qp"):
+    getattr(v, "ibv_" + name).restype = ctypes.c_void_p
+class Attr(ctypes.Structure):
+    _fields_ = [("queues", ctypes.c_void_p * 4), ("cap", ctypes.c_uint32 * 5), ("type", ctypes.c_int), ("all", ctypes.c_int)]
+v.ibv_get_device_list.argtypes = [ctypes.c_void_p]
+device = ctypes.cast(v.ibv_get_device_list(None), ctypes.POINTER(ctypes.c_void_p))[0]
+context = ctypes.c_void_p(v.ibv_open_device(ctypes.c_void_p(device)))
+cq = v.ibv_create_cq(context, 4, None, None, 0)
+attr = Attr((None, cq, cq, None), (1, 1, 1, 1, 0), 2, 0)
+qp = v.ibv_create_qp(ctypes.c_void_p(v.ibv_alloc_pd(context)), ctypes.byref(attr))
+qp_num = ctypes.c_uint32.from_address(qp + 52).value
+def counted(name):
+    with open("{folder}/" + name) as file:
+        return int(file.read())
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(2):
+    s.sendto(b"x" * 5, ("127.0.0.1", qp_num >> 8))
+while counted("rcvd_pkts") < 2:
+    pass
+print(counted("rcvd_pkts"), counted("rx_truncated"), counted("sent_pkts"),
+      subprocess.check_output(["cat", "{folder}/rcvd_pkts"], text=True).strip())
+"""
+        self.assertEqual(self.python(code), "2 2 0 0")
+
     def test_the_names_follow_the_devices(self):
         self.assertEqual(self.run_under("ls", CLASS, NICLESS_DEVICES="a=lo,b=lo").stdout, "a\nb\n")
         self.assertEqual(self.run_under("ls", "/dev/infiniband", NICLESS_DEVICES="a=lo,b=lo").stdout,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "queue/rng.h"
+#include "tests/support/mads.h"
 #include "wire/packet/icrc.h"
 
 namespace nicless::wire {
@@ -32,7 +33,7 @@ const Endpoint kHere{ipv4(1), kPort};
 const Endpoint kThere{ipv4(2), 0x4000};
 
 // Sends as many empty packets as it was given to send.
-class CountingQueuePair final : public QueuePair {
+class CountingQueuePair : public QueuePair {
  public:
   void on_packet(queue::Instant, const PacketView& packet, const InDatagram&) override {
     packets.push_back(packet.headers);
@@ -181,7 +182,7 @@ TEST_CASE("a datagram for QP 1 goes to the GSI, and its answers go out before da
   headers.bth.opcode = opcode_of(Service::Ud, Op::SendOnly);
   headers.bth.dest_qp = kGsiQpn;
   headers.deth = {kGsiQkey, kGsiQpn};
-  const MadBytes mad{};
+  const MadBytes mad = test::numbered_mad(1);
   f.receive(sealed(headers, mad));
   CHECK(f.engine.gsi().has_arrivals());
   CHECK(f.queue_pair.packets.empty());
@@ -196,6 +197,25 @@ TEST_CASE("a datagram for QP 1 goes to the GSI, and its answers go out before da
   CHECK(out.payload_bytes == 0);
   CHECK(!f.engine.next_datagram(kNow, out));
   CHECK(f.engine.counters() == EngineCounters{.datagrams_in = 1, .datagrams_out = 2});
+
+  f.receive(sealed(headers, MadBytes{}));  // of no class
+  CHECK(f.engine.counters() == EngineCounters{.datagrams_in = 2, .datagrams_out = 2, .bad_mad = 1});
+}
+
+TEST_CASE("what queue pairs have counted stays when they go", "[engine]") {
+  struct Counting final : CountingQueuePair {
+    const QpCounters* find_counters() const override { return &counts; }
+    QpCounters counts{.late = 3};
+  };
+  Engine engine(kPort);
+  Counting gone, here;
+  here.counts.rnr_sent = 2;
+  const queue::Qpn first = *engine.reserve_qpn();
+  engine.add(first, gone);
+  engine.add(*engine.reserve_qpn(), here);
+  CHECK(engine.queue_pair_counters() == QpCounters{.late = 6, .rnr_sent = 2});
+  engine.remove(first);
+  CHECK(engine.queue_pair_counters() == QpCounters{.late = 6, .rnr_sent = 2});
 }
 
 TEST_CASE("256 queue pair numbers, and the one freed last is reused last", "[engine]") {

@@ -9,6 +9,7 @@
 
 #include "wire/addressing.h"
 #include "wire/packet/icrc.h"
+#include "wire/packet/mad.h"
 #include "wire/packet/packet.h"
 
 namespace nicless::wire {
@@ -25,9 +26,10 @@ Gid ipv4(std::uint8_t last) {
 const Endpoint kHere{ipv4(1), 7471};
 const Endpoint kThere{ipv4(2), 40000};
 
+// An RTU by its header, and what follows it.
 MadBytes filled(std::uint8_t value) {
-  MadBytes bytes;
-  bytes.fill(std::byte{value});
+  MadBytes bytes = encode(CmMessage{.tid = 7, .body = CmRtu{}});
+  std::fill(bytes.begin() + 24, bytes.end(), std::byte{value});
   return bytes;
 }
 
@@ -76,8 +78,14 @@ TEST_CASE("what is not a management datagram is dropped and counted", "[gsi]") {
   gsi.on_packet({mad_headers(), std::span(bytes).first(255)}, from_there());
   const std::vector<std::byte> longer(257);
   gsi.on_packet({mad_headers(), longer}, from_there());
+  MadBytes other_class = bytes;
+  other_class[1] = std::byte{0x04};  // performance management
+  gsi.on_packet({mad_headers(), other_class}, from_there());
+  MadBytes no_message = bytes;
+  no_message[17] = std::byte{0x1b};  // behind the last attribute
+  gsi.on_packet({mad_headers(), no_message}, from_there());
   CHECK(!gsi.has_arrivals());
-  CHECK(gsi.dropped() == 4);
+  CHECK(gsi.dropped() == 6);
 }
 
 TEST_CASE("a flood of datagrams that nobody takes is bounded", "[gsi]") {

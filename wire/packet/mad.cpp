@@ -24,6 +24,11 @@ constexpr const char* kNames[] = {"REQ",  "MRA",      "REJ",      "REP", "RTU", 
 constexpr std::size_t kKinds = std::variant_size_v<CmMessage::Body>;
 static_assert(std::size(kNames) == kKinds);
 
+// At kKinds or above: no such message.
+std::size_t kind_of(const FixedReader<kMadHeaderBytes>& header) {
+  return std::size_t{header.u16<16>()} - kFirstAttribute;  // below the first: a huge number
+}
+
 template <typename Body>
 CmMessage::Body read_as(const MadBodyReader& r) {
   Body body;
@@ -156,14 +161,19 @@ const char* describe(CmDecodeError error) {
   return "?";
 }
 
-DecodedCm decode_cm(std::span<const std::byte, CmMessage::kSize> in) {
+CmDecodeError check_cm(std::span<const std::byte, CmMessage::kSize> in) {
   const FixedReader<kMadHeaderBytes> header(in.first<kMadHeaderBytes>());
-  if (header.u8<0>() != kBaseVersion) return failed(CmDecodeError::BadBaseVersion);
-  if (header.u8<1>() != kCmClass) return failed(CmDecodeError::NotCm);
-  if (header.u8<2>() != kCmClassVersion) return failed(CmDecodeError::BadClassVersion);
-  if (header.u8<3>() != kMethodSend) return failed(CmDecodeError::BadMethod);
-  const std::size_t kind = std::size_t{header.u16<16>()} - kFirstAttribute;  // below the first: a huge number
-  if (kind >= kKinds) return failed(CmDecodeError::UnknownAttribute);
+  if (header.u8<0>() != kBaseVersion) return CmDecodeError::BadBaseVersion;
+  if (header.u8<1>() != kCmClass) return CmDecodeError::NotCm;
+  if (header.u8<2>() != kCmClassVersion) return CmDecodeError::BadClassVersion;
+  if (header.u8<3>() != kMethodSend) return CmDecodeError::BadMethod;
+  return kind_of(header) < kKinds ? CmDecodeError::None : CmDecodeError::UnknownAttribute;
+}
+
+DecodedCm decode_cm(std::span<const std::byte, CmMessage::kSize> in) {
+  if (const CmDecodeError error = check_cm(in); error != CmDecodeError::None) return failed(error);
+  const FixedReader<kMadHeaderBytes> header(in.first<kMadHeaderBytes>());
+  const std::size_t kind = kind_of(header);
   DecodedCm decoded;
   decoded.message.tid = header.u64<8>();
   decoded.message.body =

@@ -328,6 +328,8 @@ struct DecodedCm {
   explicit operator bool() const { return error == CmDecodeError::None; }
 };
 
+// Only the common header: whether a MAD is one of the connection manager's, and if not, why.
+CmDecodeError check_cm(std::span<const std::byte, CmMessage::kSize> in);
 DecodedCm decode_cm(std::span<const std::byte, CmMessage::kSize> in);
 std::array<std::byte, CmMessage::kSize> encode(const CmMessage& message);
 

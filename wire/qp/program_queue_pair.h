@@ -22,18 +22,6 @@ inline constexpr std::uint16_t kPathMtuBytesMax = 4096;
 
 class ProgramQueuePair : public QueuePair {
  public:
-  // Packets that this queue pair dropped; only ever grow.
-  struct Counters {
-    std::uint64_t wrong_source = 0;   // from another address than the peer's
-    std::uint64_t wrong_state = 0;    // the state takes none of this kind
-    std::uint64_t wrong_service = 0;  // of another transport than the queue pair's
-    std::uint64_t wrong_qkey = 0;     // datagrams only
-    std::uint64_t no_receive = 0;     // unreliable transports: nothing was posted for the message
-    std::uint64_t lost_message = 0;   // unreliable connections: a packet of it was missing
-    std::uint64_t late = 0;           // unreliable connections: a copy, or overtaken by what was sent after it
-    friend bool operator==(const Counters&, const Counters&) = default;
-  };
-
   ProgramQueuePair(const ProgramQueuePair&) = delete;
   ProgramQueuePair& operator=(const ProgramQueuePair&) = delete;
 
@@ -42,7 +30,8 @@ class ProgramQueuePair : public QueuePair {
   QpState state() const { return attributes_.state; }
   // As ibv_query_qp gives them: the PSNs are the ones that come next.
   QpAttributes attributes() const;
-  const Counters& counters() const { return counters_; }
+  const QpCounters& counters() const { return counters_; }
+  const QpCounters* find_counters() const override { return &counters_; }
 
   // ibv_modify_qp. EINVAL with the sentence; on success the caller calls Engine::on_post, as packets may be due.
   queue::Result<void> modify(queue::Instant now, const QpAttributes& wanted, std::uint32_t mask);
@@ -95,7 +84,7 @@ class ProgramQueuePair : public QueuePair {
   const QpParts parts_;
   QpAttributes attributes_;
   Reasons reasons_;
-  Counters counters_;
+  QpCounters counters_;
 
  private:
   void enter(QpState from, QpState to);

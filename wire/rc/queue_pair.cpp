@@ -9,8 +9,8 @@ namespace nicless::wire {
 
 RcQueuePair::RcQueuePair(const QpParts& parts, Transport transport)
     : ProgramQueuePair(transport, parts),
-      requester_(service(), parts_, attributes_, reasons_),
-      responder_(service(), parts_, attributes_, reasons_) {}
+      requester_(service(), parts_, attributes_, reasons_, counters_),
+      responder_(service(), parts_, attributes_, reasons_, counters_) {}
 
 std::uint32_t RcQueuePair::next_send_psn() const {
   return has_requester() ? requester_.next_psn() : attributes_.sq_psn;

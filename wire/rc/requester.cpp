@@ -35,8 +35,14 @@ constexpr std::uint64_t kAtomicBytes = 8;
 
 }  // namespace
 
-Requester::Requester(Service service, const QpParts& parts, const QpAttributes& attributes, Reasons& reasons)
-    : service_(service), parts_(parts), attributes_(attributes), reasons_(reasons), outbound_(parts, attributes) {}
+Requester::Requester(Service service, const QpParts& parts, const QpAttributes& attributes, Reasons& reasons,
+                     QpCounters& counters)
+    : service_(service),
+      parts_(parts),
+      attributes_(attributes),
+      reasons_(reasons),
+      counters_(counters),
+      outbound_(parts, attributes) {}
 
 void Requester::start() {
   acked_psn_ = next_psn_ = sent_psn_ = ack_asked_psn_ = first_unwrapped(attributes_.sq_psn);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "wire/counters.h"
 #include "wire/qp/outbound.h"
 #include "wire/qp/parts.h"
 #include "wire/rc/outstanding.h"
@@ -19,7 +20,8 @@ namespace nicless::wire {
 class Requester {
  public:
   // service: Rc or Xrc.
-  Requester(Service service, const QpParts& parts, const QpAttributes& attributes, Reasons& reasons);
+  Requester(Service service, const QpParts& parts, const QpAttributes& attributes, Reasons& reasons,
+            QpCounters& counters);
 
   // RTR -> RTS: PSNs start at attributes.sq_psn. The send queue may hold work requests already.
   void start();
@@ -92,6 +94,7 @@ class Requester {
   const QpParts& parts_;
   const QpAttributes& attributes_;
   Reasons& reasons_;
+  QpCounters& counters_;
 
   Outstanding outstanding_;
   Retry retry_;

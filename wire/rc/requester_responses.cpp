@@ -49,6 +49,7 @@ void Requester::on_nak(queue::Instant now, NakCode code, std::uint64_t psn) {
   if (!advance_to(now, psn)) return on_missing_response(now, psn);
   switch (code) {
     case NakCode::PsnSequenceError:
+      ++counters_.sequence_naks_received;
       // An answer to what was sent before going back, unless the packet was sent again since.
       if (psn < next_psn_ && !retry_.is_waiting_for_receiver()) answer_gap(now, psn, psn);
       return;
@@ -72,7 +73,9 @@ void Requester::on_rnr(queue::Instant now, std::uint8_t timer, std::uint64_t psn
   if (psn < acked_psn_ || retry_.is_waiting_for_receiver()) return;
   if (!advance_to(now, psn)) return on_missing_response(now, psn);
   if (psn >= next_psn_) return;  // an answer to what was sent before going back
+  ++counters_.rnr_received;
   if (!retry_.spend_rnr_retry()) {
+    ++counters_.rnr_retries_exceeded;
     reasons_.add("%s answered RNR %u times (no receive posted there); rnr_retry is %u, 7 would wait for ever",
                  to_string(attributes_.path.remote).c_str(), retry_.limits().rnr_retry + 1u,
                  unsigned{retry_.limits().rnr_retry});
@@ -194,6 +197,7 @@ void Requester::answer_gap(queue::Instant now, std::uint64_t psn, std::uint64_t 
 
 bool Requester::spend_retry() {
   if (!retry_.spend_retry()) {
+    ++counters_.retries_exceeded;
     reasons_.add(
         "no answer from %s after %u tries with an ack timeout of 2^%u * 4.096 us; is the peer alive and is its "
         "queue pair in RTR or RTS?",
@@ -206,6 +210,7 @@ bool Requester::spend_retry() {
 }
 
 void Requester::resend_from(std::uint64_t psn) {
+  ++counters_.resends;
   window_.on_loss(acked_psn_, sent_psn_);
   rewind(psn);
   retry_.disarm();  // the resend arms it again

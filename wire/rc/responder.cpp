@@ -41,11 +41,13 @@ std::optional<std::uint64_t> carry_out(Op op, const AtomicEth& request, std::byt
 
 }  // namespace
 
-Responder::Responder(Service service, const QpParts& parts, const QpAttributes& attributes, Reasons& reasons)
+Responder::Responder(Service service, const QpParts& parts, const QpAttributes& attributes, Reasons& reasons,
+                     QpCounters& counters)
     : service_(service),
       parts_(parts),
       attributes_(attributes),
       reasons_(reasons),
+      counters_(counters),
       inbound_(parts, attributes, reasons) {}
 
 void Responder::start() {
@@ -119,6 +121,7 @@ void Responder::flush() {
 
 // What was done already is acknowledged again, never done again; a read is answered again. IBTA 9.7.5.1.2.
 void Responder::on_duplicate(const PacketView& packet, const OpcodeInfo& info, std::uint64_t psn) {
+  ++counters_.duplicate;
   if (info.family == Family::ReadRequest) {
     if (replay_.find(psn, packet.headers.reth, attributes_.path_mtu)) answer_read(psn, packet, true);
     return;
@@ -133,6 +136,7 @@ void Responder::on_duplicate(const PacketView& packet, const OpcodeInfo& info, s
 }
 
 void Responder::on_out_of_sequence(std::uint64_t psn) {
+  ++counters_.out_of_sequence;
   if (gap_newest_psn_ && psn > *gap_newest_psn_) {
     gap_newest_psn_ = psn;
     return;
@@ -148,6 +152,7 @@ void Responder::on_placed(const PacketView& packet, const OpcodeInfo& info, cons
       if (info.ends_message()) message_arrived();
       return advance(packet, 1);
     case Kind::NoReceive:
+      ++counters_.rnr_sent;
       gap_newest_psn_ = expected_psn_;  // the packets behind this one are dropped without a further NAK
       return acknowledge(Aeth::rnr(attributes_.min_rnr_timer, msn_), expected_psn_);
     case Kind::Refused:

@@ -7,6 +7,7 @@
 #include <deque>
 #include <optional>
 
+#include "wire/counters.h"
 #include "wire/qp/inbound.h"
 #include "wire/qp/parts.h"
 #include "wire/rc/replay.h"
@@ -16,7 +17,8 @@ namespace nicless::wire {
 class Responder {
  public:
   // service: Rc or Xrc.
-  Responder(Service service, const QpParts& parts, const QpAttributes& attributes, Reasons& reasons);
+  Responder(Service service, const QpParts& parts, const QpAttributes& attributes, Reasons& reasons,
+            QpCounters& counters);
 
   // INIT -> RTR: the first request has PSN attributes.rq_psn.
   void start();
@@ -80,6 +82,7 @@ class Responder {
   const QpParts& parts_;
   const QpAttributes& attributes_;
   Reasons& reasons_;
+  QpCounters& counters_;
 
   std::uint64_t expected_psn_ = 0;  // unwrapped
   std::uint32_t msn_ = 0;

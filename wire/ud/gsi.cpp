@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "wire/addressing.h"
+#include "wire/packet/mad.h"
 #include "wire/packet/opcode.h"
 #include "wire/packet/packet.h"
 #include "wire/qp/source_port.h"
@@ -17,7 +18,8 @@ constexpr std::uint8_t kMadOpcode = opcode_of(Service::Ud, Op::SendOnly);
 
 bool is_mad(const PacketView& packet) {
   return packet.headers.bth.opcode == kMadOpcode && packet.headers.deth.qkey == kGsiQkey &&
-         packet.payload.size() == kMadBytes;
+         packet.payload.size() == kMadBytes &&
+         check_cm(packet.payload.first<kMadBytes>()) == CmDecodeError::None;  // no other manager is here
 }
 
 }  // namespace

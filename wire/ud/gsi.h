@@ -28,6 +28,7 @@ struct Mad {
 
 class Gsi {
  public:
+  // What is no message of a connection manager's is dropped and counted.
   void on_packet(const PacketView& packet, const InDatagram& datagram);
   std::optional<Mad> take();  // the oldest that arrived
   bool has_arrivals() const { return !inbox_.empty(); }

@@ -10,6 +10,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/mads.h"
 #include "wire/io/clock.h"
 #include "wire/io/udp_port.h"
 
@@ -41,7 +42,7 @@ void post(UdpPort& from, UdpPort& to, unsigned count) {
     mad.from = {loopback(), from.udp_port()};
     mad.to = {loopback(), to.udp_port()};
     mad.ip = {0, 64};
-    mad.bytes[0] = std::byte(i);
+    mad.bytes = test::numbered_mad(i);
     from.engine().gsi().post(mad);
   }
 }
@@ -51,7 +52,7 @@ void send_at(UdpPort& port, queue::Instant now) {
   port.send(now);
 }
 
-// The first bytes of all that comes until the one with `last` has come; nothing follows that one.
+// The numbers of all that comes until the one with `last` has come; nothing follows that one.
 std::vector<unsigned> receive_until(UdpPort& port, unsigned last) {
   std::vector<unsigned> numbers;
   while (numbers.empty() || numbers.back() != last) {
@@ -59,7 +60,7 @@ std::vector<unsigned> receive_until(UdpPort& port, unsigned last) {
     pollfd waited{port.fd(), POLLIN, 0};
     REQUIRE(poll(&waited, 1, kPatienceMs) == 1);
     port.turn(now());
-    while (auto mad = port.engine().gsi().take()) numbers.push_back(std::to_integer<unsigned>(mad->bytes[0]));
+    while (auto mad = port.engine().gsi().take()) numbers.push_back(test::number_of(mad->bytes));
   }
   return numbers;
 }
@@ -73,7 +74,7 @@ void send_last(UdpPort& to) {
   Mad mad;
   mad.from = {loopback(), port->udp_port()};
   mad.to = {loopback(), to.udp_port()};
-  mad.bytes[0] = std::byte{kLast};
+  mad.bytes = test::numbered_mad(kLast);
   port->engine().gsi().post(mad);
   port->send(now());
 }

@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "tests/support/mads.h"
 #include "wire/io/clock.h"
 
 using namespace nicless;
@@ -110,6 +111,7 @@ void send_to(UdpPort& to) {
   loopback.s_addr = htonl(INADDR_LOOPBACK);
   mad.from = {gid_of(loopback), (*from)->udp_port()};
   mad.to = {gid_of(loopback), to.udp_port()};
+  mad.bytes = test::numbered_mad(1);
   queue::MutexLock lock((*from)->mutex);
   (*from)->engine().gsi().post(mad);
   (*from)->send(now());

@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "tests/support/bytes.h"
+#include "tests/support/mads.h"
 #include "wire/addressing.h"
 #include "wire/io/clock.h"
 #include "wire/io/udp_port.h"
@@ -52,7 +53,7 @@ struct Pair {
 
   TurnReport send(std::uint16_t to) const {
     queue::MutexLock lock(strict->mutex);
-    strict->engine().gsi().post({{kHere, 0}, {kThere, to}, {}, {}});
+    strict->engine().gsi().post({{kHere, 0}, {kThere, to}, {}, test::numbered_mad(1)});
     return strict->send(now());
   }
   // Its ICRC fitted, or it would not be here.

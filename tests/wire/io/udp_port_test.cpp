@@ -11,6 +11,7 @@
 #include <catch2/catch.hpp>
 #include <functional>
 
+#include "tests/support/mads.h"
 #include "wire/io/clock.h"
 
 using namespace nicless;
@@ -52,8 +53,8 @@ Mad mad(const Endpoint& from, const Endpoint& to, unsigned number) {
   Mad mad;
   mad.from = from;
   mad.to = to;
-  mad.bytes[0] = std::byte(number);
-  mad.bytes[255] = std::byte{0x5a};
+  mad.bytes = test::numbered_mad(number);
+  mad.bytes[100] = std::byte{0x5a};
   return mad;
 }
 
