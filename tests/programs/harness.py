@@ -68,6 +68,8 @@ def runtime_library(name):
 class Process:
     """One program, started. Its output goes through a terminal, so that it comes line by line."""
 
+    KILLED = -signal.SIGKILL  # its status, if so
+
     def __init__(self, role, argv, env, folder):
         self.role = role
         self.argv = [str(a) for a in argv]

@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -67,6 +68,8 @@ class Network:
 class Job:
     """A command that runs in the guest. It has the same questions as harness.Process."""
 
+    KILLED = 128 + signal.SIGKILL  # as its shell puts it
+
     def __init__(self, guest, role, name):
         self.guest, self.role, self.name = guest, role, name
         self.argv = []
@@ -107,8 +110,12 @@ class Guest:
         self._line = None  # to the guest's job port
         self._numbers = itertools.count(1)
 
-    def boot(self, bound=180):
-        self.share.mkdir(parents=True)
+    def boot(self, programs, bound=180):
+        """With these programs of ours in its PATH."""
+        shutil.rmtree(self.share, ignore_errors=True)
+        (self.share / "bin").mkdir(parents=True)
+        for program in programs:
+            shutil.copy(program, self.share / "bin")
         append = (f"console=ttyS0 quiet mitigations=off nokaslr no_timer_check random.trust_cpu=on panic=-1 "
                   f"address={GUEST}/24 address6={GUEST6}/64 mtu={self.network.mtu}")
         plain = ",".join(f"{name}=off" for name in ("csum", "gso", "guest_csum", "guest_tso4", "guest_tso6", "guest_ufo",

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""What is run between nicless and the kernel. {device} and {gid} are each end's own, {server} the server's address."""
+"""What is run between nicless and the kernel. {device}, {gid} and {own} are each end's own, {server} is the server's address."""
 import dataclasses
+import subprocess
 
 NEAR = {"device": "", "gid": "-g 0", "gid6": "-g 1", "index": "-x 0"}
 FAR = {"device": "-d rxe0", "gid": "-g 1", "gid6": "-g 2", "index": "-d rxe0 -x 1"}
 
 # In the guest: ends what a case has left behind.
-KILL = "killall -q -KILL rping ucmatose udaddy mckey cmtime rdma_server rdma_client $(cd /usr/bin; ls -d ib_* ibv_*); true"
+KILL = "killall -q -KILL exchange rping ucmatose udaddy mckey cmtime rdma_server rdma_client $(cd /usr/bin; ls -d ib_* ibv_*); true"
 
 
 def until_ready(kind, port):
@@ -24,6 +25,7 @@ class Case:
     prints: tuple = ()  # at both ends
     bound: int = 90
     is_short: bool = False
+    killed: str = ""  # the end that kills itself
 
 
 def rdmacm():
@@ -75,5 +77,17 @@ def perftest():
     yield case("ib_send_lat", "-R -s 64")
 
 
-def table(mtu):
-    return [*pingpong(mtu)] if mtu >= 4500 else [*rdmacm(), *pingpong(mtu), *perftest()]
+def exchange(mtu, program):
+    """Our own program knows what each of its scenarios has to look like at both ends."""
+    path_mtu = 4096 if mtu >= 4500 else 1024
+    scenarios = subprocess.run([program, "list"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+    for name in scenarios:
+        yield Case(f"exchange: {name}", f"{{exchange}} respond {{own}} {{port}} {name}",
+                   f"{{exchange}} request {{server}} {{port}} {name}", "cm", (rf"^as expected, at path MTU {path_mtu}$",),
+                   killed={"requester-killed": "client", "responder-killed": "server"}.get(name, ""))
+
+
+def table(mtu, program):
+    if mtu >= 4500:
+        return [*pingpong(mtu), *exchange(mtu, program)]
+    return [*rdmacm(), *pingpong(mtu), *perftest(), *exchange(mtu, program)]
