@@ -96,6 +96,8 @@ void Flow::check_failure(std::size_t index, const Wc& wc) {
   if (wc.status == WcStatus::RetryExcErr && permitted_.timeout && mistake != Mistake::BadLkey) return;
   if (wc.status == WcStatus::RnrRetryExcErr && permitted_.rnr) return;
   if (wc.status == WcStatus::WrFlushErr && permitted_.flush) return;
+  // A peer that has given up has not invalidated the window that is bound anew.
+  if (wc.status == WcStatus::MwBindErr && requests_[index].opcode == SendOpcode::BindMw && permitted_.flush) return;
   fail("failed otherwise than it must: " + to_string(wc));
 }
 

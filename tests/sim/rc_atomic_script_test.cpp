@@ -90,6 +90,28 @@ TEST_CASE("a duplicate atomic is answered again, not executed again", "[rc][scri
   CHECK(s.at_target() == 1);
 }
 
+// Soft-RoCE as the requester completes an atomic by a plain acknowledgement with its PSN, without the result.
+TEST_CASE("a duplicate send is acknowledged by itself, not with the PSN of an atomic or read behind it",
+          "[rc][script]") {
+  AtomicScript s;
+  s.set_target(41);
+  s.post(SendOpcode::Write, 1, 8);
+  const bool is_atomic = GENERATE(true, false);
+  if (is_atomic) {
+    s.post_atomic(SendOpcode::FetchAdd, 2, 5);
+  } else {
+    s.post(SendOpcode::Read, 2, 8);
+  }
+  const Packets requests = s.take(s.a);
+  REQUIRE(requests.size() == 2);
+  s.give_all(s.b, requests);
+  CHECK(s.take(s.b).size() == 1);  // the response, which acknowledges the write too
+  s.give(s.b, requests[0]);
+  Packet acknowledge = make_packet(Op::Acknowledge, s.a.qpn(), kPsnA);
+  acknowledge.headers.aeth = wire::Aeth::ack(2);
+  CHECK(s.take(s.b) == Packets{acknowledge});
+}
+
 TEST_CASE("a lost answer makes the requester ask again, and the target adds once", "[rc][script]") {
   AtomicScript s;
   s.set_target(0);

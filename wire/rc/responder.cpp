@@ -52,6 +52,7 @@ Responder::Responder(Service service, const QpParts& parts, const QpAttributes& 
 
 void Responder::start() {
   expected_psn_ = (std::uint64_t{1} << 24) + (attributes_.rq_psn & Psn::kMask);
+  placed_psn_ = expected_psn_ - 1;
   msn_ = 0;
   gap_newest_psn_.reset();
   has_failed_ = false;
@@ -131,8 +132,9 @@ void Responder::on_duplicate(const PacketView& packet, const OpcodeInfo& info, s
     if (done != nullptr) answer_atomic(psn, done->original, true);
     return;
   }
-  // A NAK that is still owed says more than an acknowledgement would.
-  if (!acknowledge_) acknowledge(Aeth::ack(msn_), expected_psn_ - 1);
+  // A NAK that is still owed says more than an acknowledgement would. Reads and atomics behind the newest send or write
+  // are left out: only their responses answer them, and Soft-RoCE takes an acknowledgement with their PSN for one.
+  if (!acknowledge_) acknowledge(Aeth::ack(msn_), placed_psn_);
 }
 
 void Responder::on_out_of_sequence(std::uint64_t psn) {
@@ -208,8 +210,9 @@ void Responder::on_atomic(const PacketView& packet, const OpcodeInfo& info) {
 void Responder::advance(const PacketView& packet, std::uint64_t packets) {
   expected_psn_ += packets;
   const Family family = find_opcode(packet.headers.bth.opcode)->family;
-  const bool has_response = family == Family::ReadRequest || family == Family::Atomic;
-  if (packet.headers.bth.ack_req && !has_response) acknowledge(Aeth::ack(msn_), expected_psn_ - 1);
+  if (family == Family::ReadRequest || family == Family::Atomic) return;  // answered by their responses
+  placed_psn_ = expected_psn_ - 1;
+  if (packet.headers.bth.ack_req) acknowledge(Aeth::ack(msn_), placed_psn_);
 }
 
 // The peer asked for what it may not have: besides the NAK, this side's program hears of it. IBTA 11.6.3.2.

@@ -85,6 +85,7 @@ class Responder {
   QpCounters& counters_;
 
   std::uint64_t expected_psn_ = 0;  // unwrapped
+  std::uint64_t placed_psn_ = 0;    // of the newest packet of a send or write that was carried out
   std::uint32_t msn_ = 0;
   // One NAK (or RNR NAK) a gap, IBTA 9.7.5.1.4: the newest PSN that came since. One below it shows that the peer has
   // gone back, and that what is missing was lost once more: that is a new gap.
