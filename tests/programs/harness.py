@@ -41,6 +41,7 @@ class Options:
         self.launcher = pathlib.Path(launcher).resolve()
         self.libraries = self.launcher.parent / "lib" / "nicless"
         self.examples = self.launcher.parent / "examples"
+        self.exchange = self.launcher.parent / "tests" / "softroce" / "exchange"
         self.sanitize = sanitize
         self.pcap = pcap
         self.log = log

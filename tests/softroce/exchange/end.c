@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { kAckTimeout = 16 };  // 4.096 us * 2^16: a quarter of a second, where rdma_cm would have two
+
 static char doing[200] = "starting";
 
 void now_doing(const char* format, ...) {
@@ -116,12 +118,12 @@ static void learn_path_mtu(struct end* end) {
   end->path_mtu = 128U << attributes.path_mtu;
 }
 
-static struct rdma_conn_param parameters(const struct announcement* own, int rnr_retry_count) {
+static struct rdma_conn_param parameters(const struct end* end, const struct announcement* own, int rnr_retry_count) {
   return (struct rdma_conn_param){.private_data = own,
                                   .private_data_len = sizeof *own,
                                   .responder_resources = 4,
                                   .initiator_depth = 4,
-                                  .retry_count = 2,
+                                  .retry_count = end->retry_count,
                                   .rnr_retry_count = rnr_retry_count};
 }
 
@@ -131,7 +133,7 @@ void take_request(struct end* end) {
 
 void accept_request(struct end* end, int receives, int rnr_retry_count) {
   const struct announcement own = equip(end, receives);
-  struct rdma_conn_param wanted = parameters(&own, rnr_retry_count);
+  struct rdma_conn_param wanted = parameters(end, &own, rnr_retry_count);
   check(rdma_accept(end->id, &wanted) == 0, "rdma_accept");
   expect_event(end, RDMA_CM_EVENT_ESTABLISHED, 0, NULL, 0);
   learn_path_mtu(end);
@@ -140,6 +142,9 @@ void accept_request(struct end* end, int receives, int rnr_retry_count) {
 void resolve(struct end* end, const char* address, const char* port) {
   if (end->events == NULL) check((end->events = rdma_create_event_channel()) != NULL, "rdma_create_event_channel");
   check(rdma_create_id(end->events, &end->id, NULL, RDMA_PS_TCP) == 0, "rdma_create_id");
+  uint8_t ack_timeout = kAckTimeout;
+  check(rdma_set_option(end->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &ack_timeout, sizeof ack_timeout) == 0,
+        "rdma_set_option");
   check(rdma_resolve_addr(end->id, NULL, address_of(address, port)->ai_addr, 5000) == 0, "rdma_resolve_addr");
   expect_event(end, RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL, 0);
   check(rdma_resolve_route(end->id, 5000) == 0, "rdma_resolve_route");
@@ -148,7 +153,7 @@ void resolve(struct end* end, const char* address, const char* port) {
 
 void send_request(struct end* end) {
   const struct announcement own = equip(end, kReceives);
-  struct rdma_conn_param wanted = parameters(&own, kForEver);
+  struct rdma_conn_param wanted = parameters(end, &own, kForEver);
   check(rdma_connect(end->id, &wanted) == 0, "rdma_connect");
 }
 

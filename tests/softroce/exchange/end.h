@@ -10,11 +10,11 @@
 #include <stdint.h>
 
 enum {
-  kRoom = 16384,    // bytes of each part of the memory: no message is longer
-  kReceives = 8,    // that are posted at a time
-  kInline = 128,    // bytes
-  kForEver = 7,     // of rnr_retry_count
-  kBoundMs = 60000  // an emulated machine is slow
+  kRoom = 16384,     // bytes of each part of the memory: no message is longer
+  kReceives = 8,     // that are posted at a time
+  kInline = 128,     // bytes
+  kForEver = 7,      // of rnr_retry_count
+  kBoundMs = 120000  // an emulated machine is slow, and the kernel asks for the end of a connection for over a minute
 };
 
 // What each end tells the other in private data. In the byte order of the network.
@@ -38,7 +38,8 @@ struct end {
   uint8_t* memory;  // parts of kRoom bytes: the target, the source, the landing, then an inbox for each receive
   struct announcement peer;
   bool is_soft_roce;
-  unsigned path_mtu;  // bytes
+  unsigned path_mtu;    // bytes
+  uint8_t retry_count;  // that the requester asks for, of both ends
 };
 
 static inline uint8_t* target_of(const struct end* end) {

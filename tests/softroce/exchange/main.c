@@ -23,6 +23,7 @@ static const struct scenario {
   void (*request)(struct end*, const char* address, const char* port);
 } kScenarios[] = {
     {"operations", respond_to_operations, request_operations},
+    {"fenced", respond_to_fenced, request_fenced},
     {"bursts", respond_to_bursts, request_bursts},
     {"solicited", respond_to_solicited, request_solicited},
     {"window", respond_with_window, request_through_window},
@@ -71,7 +72,7 @@ int main(int count, char** words) {
     return 2;
   }
   setvbuf(stdout, NULL, _IOLBF, 0);
-  struct end end = {0};
+  struct end end = {.retry_count = 7};
   if (is_responder) {
     listen_at(&end, words[2], words[3]);
     respond(&end, words[4]);

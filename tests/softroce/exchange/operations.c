@@ -19,11 +19,18 @@ static const struct operation kOperations[] = {
     {"inline write", IBV_WR_RDMA_WRITE, IBV_SEND_INLINE},
     {"write with immediate data", IBV_WR_RDMA_WRITE_WITH_IMM, 0},
     {"read", IBV_WR_RDMA_READ, 0},
-    {"fenced read", IBV_WR_RDMA_READ, IBV_SEND_FENCE},
     {"fetch and add", IBV_WR_ATOMIC_FETCH_AND_ADD, 0},
     {"compare and swap", IBV_WR_ATOMIC_CMP_AND_SWP, 0},
+    {NULL, 0, 0},
 };
-enum { kOperationCount = sizeof kOperations / sizeof *kOperations };
+
+// Not among the others: Soft-RoCE never sends a fenced read again, because that waits for itself.
+static const struct operation kFenced[] = {
+    {"fenced read", IBV_WR_RDMA_READ, IBV_SEND_FENCE},
+    {"fenced send", IBV_WR_SEND, IBV_SEND_FENCE},
+    {"fenced fetch and add", IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_SEND_FENCE},
+    {NULL, 0, 0},
+};
 
 // One request. Both ends count through the same ones.
 struct step {
@@ -55,18 +62,14 @@ static int size_of(const struct operation* operation, unsigned index, unsigned m
   return index < 10 ? (int)any[index] : -1;
 }
 
-// The next step, in place; begins at one of zeros. False behind the last.
+// The next step, in place. False behind the last.
 static bool advance(struct step* step, unsigned mtu) {
-  if (step->operation == NULL) {
-    step->operation = kOperations;
-  } else {
-    step->size_index++;
-  }
+  if (step->number > 0) step->size_index++;
   int bytes = size_of(step->operation, step->size_index, mtu);
   if (bytes < 0) {
     step->size_index = 0;
     step->operation++;
-    if (step->operation == kOperations + kOperationCount) return false;
+    if (step->operation->name == NULL) return false;
     bytes = size_of(step->operation, 0, mtu);
   }
   step->bytes = bytes;
@@ -156,10 +159,10 @@ static void expect_step_done(struct end* end, const struct step* step) {
   compare(landing_of(end) + step->bytes, untouched, kRoom - step->bytes, "the memory behind what was fetched");
 }
 
-void request_operations(struct end* end, const char* address, const char* port) {
+static void request_all(struct end* end, const struct operation* first, const char* address, const char* port) {
   request_plainly(end, address, port);
   fill(reference, kRoom, 0);
-  for (struct step step = {0}; advance(&step, end->path_mtu);) {
+  for (struct step step = {.operation = first}; advance(&step, end->path_mtu);) {
     request_step(end, &step);
     expect_step_done(end, &step);
     apply(&step, reference);
@@ -167,6 +170,14 @@ void request_operations(struct end* end, const char* address, const char* port) 
     expect_said(end, step.number);
   }
   disconnect(end);
+}
+
+void request_operations(struct end* end, const char* address, const char* port) {
+  request_all(end, kOperations, address, port);
+}
+
+void request_fenced(struct end* end, const char* address, const char* port) {
+  request_all(end, kFenced, address, port);
 }
 
 // ---------------------------------------------------------------- the responder
@@ -189,11 +200,11 @@ static void expect_message(struct end* end, const struct step* step) {
   post_receive(end, wc.wr_id);
 }
 
-void respond_to_operations(struct end* end) {
+static void respond_to_all(struct end* end, const struct operation* first) {
   respond_plainly(end);
   fill(reference, kRoom, 0);
   fill(target_of(end), kRoom, 0);  // the peer's first steps do not touch it
-  for (struct step step = {0}; advance(&step, end->path_mtu);) {
+  for (struct step step = {.operation = first}; advance(&step, end->path_mtu);) {
     if (takes_receive(step.operation->opcode)) expect_message(end, &step);
     expect_said(end, step.number);
     apply(&step, reference);
@@ -201,4 +212,12 @@ void respond_to_operations(struct end* end) {
     say(end, step.number);
   }
   expect_disconnected(end);
+}
+
+void respond_to_operations(struct end* end) {
+  respond_to_all(end, kOperations);
+}
+
+void respond_to_fenced(struct end* end) {
+  respond_to_all(end, kFenced);
 }

@@ -9,6 +9,8 @@
 // Every operation in every size, and each byte of the responder's target compared after each of them.
 void respond_to_operations(struct end* end);
 void request_operations(struct end* end, const char* address, const char* port);
+void respond_to_fenced(struct end* end);
+void request_fenced(struct end* end, const char* address, const char* port);
 
 // Eight requests of all kinds, posted as one list, many times.
 void respond_to_bursts(struct end* end);
