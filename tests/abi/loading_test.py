@@ -132,7 +132,7 @@ print(mlx5.mlx5dv_is_supported(ctypes.c_void_p(devices[0])))
 class Quiet(unittest.TestCase):
     """A preload enters every child: nothing may run there before the first verbs call."""
 
-    LOOK = "cd /proc/$$ && ls fd && ls task | wc -l && grep -c . net/udp"
+    LOOK = "cd /proc/$$ && ls fd && ls task | wc -l"
 
     def test_a_shell_has_the_same_descriptors_and_threads(self):
         plain = run("sh", "-c", self.LOOK, env=dict(os.environ))
