@@ -37,9 +37,9 @@ void mad_arrived(void* self, std::uint64_t at_time, nicless_gsi* at, const nicle
   std::array<std::byte, wire::CmMessage::kSize> bytes;
   std::memcpy(bytes.data(), mad, bytes.size());
   const wire::DecodedCm decoded = wire::decode_cm(bytes);
-  if (!decoded) return;  // not for a connection manager of this version: dropped, IBTA 13.4.5
   Agent& agent = agent_of(self);
   Turn turn(agent);
+  if (!decoded) return agent.on_malformed(to_endpoint(*remote), decoded.error);
   agent.on_mad(to_instant(at_time), at, to_endpoint(*remote), to_endpoint(*local).address, decoded.message);
 }
 
@@ -191,6 +191,13 @@ void Agent::on_mad(Instant at_time, nicless_gsi* at, const wire::Endpoint& remot
     return request_arrived(*this, *listener, path, message);
   }
   if (const auto reply = answer_of_nobody(message)) send(path, *reply);
+}
+
+// The first is told: the peer, who may be anybody, does not fill the log.
+void Agent::on_malformed(const wire::Endpoint& remote, wire::CmDecodeError error) {
+  if (malformed++ > 0) return;
+  nicless_log(NICLESS_LOG_INFO,
+              ("dropped a management datagram from " + wire::to_string(remote) + ": " + wire::describe(error)).c_str());
 }
 
 void Agent::on_unreachable(Instant at_time, const wire::Endpoint& remote) {

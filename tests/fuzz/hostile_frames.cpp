@@ -54,6 +54,7 @@ struct End {
     side.qp().take_reasons();
   }
   void forget() {
+    check_completions();
     send_seen = sends;
     recv_seen = recvs;
   }
@@ -63,6 +64,7 @@ struct Host {
   Host(std::uint16_t port, std::uint8_t number)
       : endpoint{sim::address_of(number), port}, regions(number), engine(port) {
     for (const wire::Transport transport : kTransports) ends.push_back(std::make_unique<End>(*this, transport));
+    engine.multicast().attach(group(), {ends[2]->side.qpn(), {}});
     sim::Side& any = ends[0]->side;
     srq = std::make_unique<queue::SharedReceiveQueue>(8, 4, any.async_events(), this);
     srq_cq = std::make_unique<queue::CompletionQueue>(64, nullptr, any.async_events(), this);
@@ -71,6 +73,13 @@ struct Host {
     constexpr std::uint32_t kWrite = queue::kAccessLocalWrite | queue::kAccessRemoteWrite | queue::kAccessRemoteAtomic;
     for (const std::uint32_t access : {kRead | kWrite, kRead, std::uint32_t{0}})
       buffers.push_back(any.make_buffer(kMemoryBytes, access));
+  }
+
+  // The UD queue pair is in it.
+  static wire::Gid group() {
+    wire::Gid gid = sim::address_of(1);
+    gid.bytes[12] = std::byte{224};
+    return gid;
   }
 
   // Of the SRQ: in order, and only what was posted.
@@ -182,10 +191,16 @@ class Fuzz {
     const std::size_t index = (flags & 7) % kTransports.size();
     if (flags & kKeys) borrow_keys(host, frame);
     if (frame.size() >= wire::Bth::kSize + wire::kIcrcBytes) {
-      if (flags & kQpn) put24(frame, 5, (flags & 7) == 7 ? 1 : end(host, index).side.qpn().value());
+      if (flags & kQpn) put24(frame, 5, addressee(host, flags & 7).value());
       if (flags & (kPsn | kResponsePsn)) borrow_psn(host, index, flags, frame);
     }
     give(host, std::move(frame), from);
+  }
+
+  queue::Qpn addressee(std::size_t host, std::size_t which) {
+    if (which == 6) return wire::kMulticastQpn;
+    if (which == 7) return wire::kGsiQpn;
+    return end(host, which % kTransports.size()).side.qpn();
   }
 
   // The last byte of the frame's PSN is how far it is from what is expected.
@@ -216,12 +231,13 @@ class Fuzz {
     std::copy_n(bytes.begin(), size, frame.begin());
   }
 
-  // Seals and receives. `from` 0 to 239: the peer.
+  // Seals and receives. `from` 0 to 239: the peer, from 200 on to the group.
   void give(std::size_t host, std::vector<std::byte> frame, std::uint8_t from) {
     wire::Endpoint source = hosts_[1 - host]->endpoint;
     if (from >= 240) source.port = static_cast<std::uint16_t>(from);
     if (from >= 248) source.address = sim::address_of(from);
-    const wire::Endpoint& to = hosts_[host]->endpoint;
+    wire::Endpoint to = hosts_[host]->endpoint;
+    if (from >= 200 && from < 240) to.address = Host::group();
     if (frame.size() >= wire::Bth::kSize + wire::kIcrcBytes && from != 240) {
       std::byte icrc[wire::kIcrcBytes];
       wire::store_icrc(wire::compute_icrc({frame, source, to}, 0), icrc);
@@ -325,21 +341,16 @@ class Fuzz {
     constexpr std::array kStates{wire::QpState::Err, wire::QpState::Sqd, wire::QpState::Rts, wire::QpState::Reset};
     if (bits < 200) {
       const wire::QpState state = kStates[(bits >> 3) & 3];
-      if (own.side.to_state(now_, state) && state == wire::QpState::Reset) reset(own);
+      if (own.side.to_state(now_, state) && state == wire::QpState::Reset) own.forget();
       return;
     }
     End& peer = end(1 - host, kPeerOf[index]);
     for (End* each : {&own, &peer}) {
       require(each->side.to_state(now_, wire::QpState::Reset).has_value(), "RESET was refused");
-      reset(*each);
+      each->forget();
     }
     if (bits >= 250) return own.side.connect_to_rtr(now_, peer.side, config_, config_.b_psn);
     connect(host == 0 ? index : kPeerOf[index]);
-  }
-
-  void reset(End& each) {
-    each.check_completions();
-    each.forget();
   }
 
   void check() {

@@ -67,7 +67,9 @@ def write_decode_seeds(golden, writer, out):
 INJECT, POST_SEND, POST_RECV, CARRY, TAKE, WAIT = 0, 4, 6, 8, 10, 14
 BORROW_QPN, BORROW_PSN, BORROW_RESPONSE_PSN, BORROW_KEYS = 0x08, 0x10, 0x20, 0x40
 SLOT = {0: 0, 1: 1, 3: 2}  # service -> queue pair
-GSI_SLOT, XRC_INITIATOR_SLOT, XRC_TARGET_SLOT = 7, 3, 4
+GROUP_SLOT, GSI_SLOT, XRC_INITIATOR_SLOT, XRC_TARGET_SLOT = 6, 7, 3, 4
+QPN_SLOTS = {1: GSI_SLOT, 0xFFFFFF: GROUP_SLOT}
+FROM_PEER, TO_GROUP = 0, 200
 SEND, READ, FETCH_ADD = 0, 4, 6  # of its opcodes
 FRAMES_MAX, BYTES_MAX = 14, 3000  # of one seed
 
@@ -78,7 +80,7 @@ def inject(frame, nth):
     if service == 5:
         slot = XRC_INITIATOR_SLOT if is_response else XRC_TARGET_SLOT
     else:
-        slot = GSI_SLOT if int.from_bytes(frame[5:8], "big") == 1 else SLOT[service]
+        slot = QPN_SLOTS.get(int.from_bytes(frame[5:8], "big"), SLOT[service])
     frame = bytearray(frame[:-ICRC_BYTES])
     frame[11] = 0xFF if is_response else 0  # the last one sent; the next one expected
     flags = slot | BORROW_QPN | (BORROW_RESPONSE_PSN if is_response else BORROW_PSN)
@@ -87,7 +89,8 @@ def inject(frame, nth):
         frame[at : at + 8] = (nth % 7 == 6).to_bytes(8, "big")  # the open buffer, now and then the one to be read only
     if op in WITH_KEYS or service == 3 and slot != GSI_SLOT:
         flags |= BORROW_KEYS
-    return bytes([INJECT, flags, 0]) + len(frame).to_bytes(2, "little") + bytes(frame)
+    source = TO_GROUP if slot == GROUP_SLOT else FROM_PEER
+    return bytes([INJECT, flags, source]) + len(frame).to_bytes(2, "little") + bytes(frame)
 
 
 def before(frame, slot):
