@@ -4,6 +4,7 @@
 // that connect to one another in virtual time, over links that lose, double and reorder; programs that accept, refuse,
 // think, leave and die at random; seeds (tests/cm/seeds.txt runs for ever) and an oracle.
 #include <catch2/catch.hpp>
+#include <set>
 #include <stdexcept>
 
 #include "tests/cm/network.h"
@@ -26,7 +27,7 @@ NetworkConfig config_of(std::uint64_t seed) {
   queue::Rng rng(seed);
   NetworkConfig config;
   config.hosts = 2 + rng.below(2);
-  config.is_strict = rng.chance(0.4);
+  config.is_strict = rng.chance(0.5);
   config.backlog = 1 + rng.below(6);
   config.faults = {.seed = seed,
                    .latency = milliseconds(1),
@@ -43,19 +44,23 @@ class Run {
   explicit Run(std::uint64_t seed) : seed_(seed), rng_(seed + 77), network_(config_of(seed)), config_(config_of(seed)) {
     network_.on_request = [this](Id& id) { asked(id); };
     network_.on_event = [this](Id& id, const ConnectionEvent& event) { told(id, event); };
-    may_die_ = rng_.chance(0.3);
+    may_die_ = rng_.chance(0.5);
   }
 
-  void run() {
+  // What was heard, reasons of refusals included.
+  const std::set<std::string>& run() {
     for (int i = 0; i < kConnections; ++i) plan(kConnectWithin, [this] { connect_somewhere(); });
     if (may_die_) {
-      for (int i = 0; i < 3; ++i) plan(kConnectWithin, [this] { die_somewhere(); });
+      // Early, too: while there are connections with the numbers with which the next process begins.
+      for (const seconds within : {seconds(15), seconds(30), kConnectWithin}) plan(within, [this] { die_somewhere(); });
     }
+    if (rng_.chance(0.3)) plan(kConnectWithin, [this] { cut_off_somewhere(); });
     network_.run_until(network_.now + kConnectWithin + kSettleWithin);
     network_.heal();
     network_.run_until(network_.now + kSettleWithin);
     check_agreement();
     tear_down();
+    return heard_;
   }
 
  private:
@@ -90,7 +95,14 @@ class Run {
     } else {
       network_.kill(host);
     }
-    network_.at(network_.now + some_time(), [this, host] { network_.start(host); });
+    network_.at(network_.now + some_time(), [this, host] {
+      network_.start(host);
+      for (int i = 0; i < 3; ++i) plan(milliseconds(500), [this] { connect_somewhere(); });
+    });
+  }
+
+  void cut_off_somewhere() {
+    network_.cut(rng_.below(static_cast<std::uint32_t>(config_.hosts)), seconds(rng_.below(200)));
   }
 
   void asked(Id& id) {
@@ -102,6 +114,9 @@ class Run {
   }
 
   void told(Id& id, const ConnectionEvent& event) {
+    const auto* rejected = std::get_if<Rejected>(&event);
+    heard_.insert(name_of(event) +
+                  (rejected == nullptr ? "" : " " + std::to_string(static_cast<int>(rejected->reason))));
     if (id.is_impossible) fail(id.name + " hears " + name_of(event) + ", which may not follow");
     if (std::holds_alternative<Replied>(event)) {
       later(id, [this](Id& each) {
@@ -145,10 +160,21 @@ class Run {
   Network network_;
   const NetworkConfig config_;
   bool may_die_ = false;
+  std::set<std::string> heard_;
 };
 
 TEST_CASE("both ends of each connection hear a possible story and agree in the end", "[cm][sim]") {
   for (const std::uint64_t seed : sim::seeds_to_run(kSeedsFile)) Run(seed).run();
+}
+
+TEST_CASE("the runs meet every event, and refusals of all kinds", "[cm][sim]") {
+  std::set<std::string> heard;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) heard.merge(std::set<std::string>(Run(seed).run()));
+  for (const char* expected : {"REPLIED", "ESTABLISHED", "DISCONNECTED", "TIMEWAIT_EXIT", "UNREACHABLE", "REJECTED 4",
+                               "REJECTED 6", "REJECTED 8", "REJECTED 10", "REJECTED 28"}) {
+    CAPTURE(expected);
+    CHECK(heard.contains(expected));
+  }
 }
 
 }  // namespace

@@ -59,6 +59,11 @@ void Network::heal() {
   rebuild_links({.seed = config_.faults.seed, .latency = std::chrono::milliseconds(1)});
 }
 
+void Network::cut(std::size_t host, queue::Duration time) {
+  note("cut off host " + std::to_string(host));
+  hosts_[host].cut_until = now + time;
+}
+
 void Network::start(std::size_t host) {
   hosts_[host].board = std::make_unique<Switchboard>();
   ++hosts_[host].lives;
@@ -178,8 +183,9 @@ void Network::flush(std::size_t host) {
 void Network::send(std::size_t from, const Switchboard::Outgoing& outgoing) {
   const auto bytes = wire::encode(outgoing.message);
   note(std::to_string(from) + " -> " + wire::to_string(outgoing.path.remote) + " " + wire::to_string(outgoing.message));
-  link(from, host_of(outgoing.path.remote.address))
-      .send(now, {process_endpoint(from), outgoing.path.remote, {bytes.begin(), bytes.end()}});
+  const std::size_t to = host_of(outgoing.path.remote.address);
+  if (std::max(hosts_[from].cut_until, hosts_[to].cut_until) > now) return;
+  link(from, to).send(now, {process_endpoint(from), outgoing.path.remote, {bytes.begin(), bytes.end()}});
 }
 
 void Network::forge(std::size_t from, std::size_t to, const wire::CmMessage& message) {

@@ -60,7 +60,8 @@ class Network {
   void exit(std::size_t host);   // says farewell before
   void start(std::size_t host);  // after kill()
   bool is_alive(std::size_t host) const { return hosts_[host].board != nullptr; }
-  void heal();  // no faults from now on
+  void cut(std::size_t host, queue::Duration time);  // nothing comes to it or from it
+  void heal();                                       // no faults from now on
   void lose_next(std::size_t from, std::size_t to, const std::string& name);
   // A message that nobody sent, as if it came from that process.
   void forge(std::size_t from, std::size_t to, const wire::CmMessage& message);
@@ -82,6 +83,7 @@ class Network {
     int lives = 0;
     std::uint32_t queue_pairs = 0;
     std::size_t queued = 0;  // requests that the program has not fetched
+    Instant cut_until{};
   };
   bool step(Instant until);
   void rebuild_links(const wire::LinkConfig& faults);
