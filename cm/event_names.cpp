@@ -27,10 +27,14 @@ std::string reject_reason(int status) {
       return number + ": the other side has no resources for it";
     case 4:
       return number + ": the other side gave up waiting, or is gone";
+    case 6:
+      return number + ": the other side knows nothing of the connection (any more)";
     case 8:
       return number + ": nobody listens there";
     case 9:
       return number + ": the queue pairs of the two ends are of different types";
+    case 10:
+      return number + ": the other side has an older connection with this queue pair, which ends now; try again";
     case 28:
       return number + ": the program there refused";
     case 35:

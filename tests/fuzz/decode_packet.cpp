@@ -80,6 +80,7 @@ void check_datagram(Bytes input, bool is_ipv4) {
 
 void check_mad(std::span<const std::byte, CmMessage::kSize> input) {
   const DecodedCm decoded = decode_cm(input);
+  NICLESS_CHECK(!std::string(describe(decoded.error)).empty());
   if (!decoded) return;
   NICLESS_CHECK(!to_string(decoded.message).empty());
   const DecodedCm again = decode_cm(encode(decoded.message));

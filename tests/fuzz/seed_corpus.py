@@ -5,11 +5,14 @@
     tests/fuzz/seed_corpus.py GOLDEN_FOLDER GOLDEN_TO_PCAPNG CORPUS_FOLDER
 
 decode_packet: the shortest packet of each opcode, syndrome and CM message, the same for the services that have no
-capture, each CM message alone, and a small capture file. hostile_frames and hostile_mads: each capture as a script of
-their input (see there): receives and sends are posted, or connections begun, and then what was captured arrives, with
-the PSN and keys, or the connection's ids, of the fuzzer's world.
+capture, each CM message alone (LAP and APR have none, and are made of a DREQ), and small capture files.
+
+hostile_frames and hostile_mads: each capture as a script of their input (see there): receives and sends are posted, or
+connections begun, and then what was captured arrives, with the PSN and keys, or the connection's ids, of the fuzzer's
+world.
 """
 import pathlib
+import struct
 import subprocess
 import sys
 
@@ -54,12 +57,38 @@ def decode_seeds(golden):
     return seeds
 
 
+def mad_of(frame):
+    return frame[20:276] if len(frame) == 20 + 256 + ICRC_BYTES else None
+
+
+def mad_seeds(seeds, golden):
+    mads = {name.split("SEND_ONLY_")[1].lower(): mad_of(frame) for name, frame in seeds.items() if "SEND_ONLY_" in name}
+    for name, attribute in (("lap", 0x19), ("apr", 0x1A)):
+        mads[name] = mads["dreq"][:17] + bytes([attribute]) + mads["dreq"][18:]
+    ipv6 = next(path for path in golden if path.stem == "rping-C2-ipv6")
+    mads["req_ipv6"] = next(mad_of(frame) for parts, frame in packets(ipv6) if "CM" in parts)
+    return {name: mad for name, mad in mads.items() if mad}
+
+
+def pcap_of(datagram):
+    """A capture file of the old kind with one packet over IPv4."""
+    size = len(datagram)
+    udp = struct.pack(">HHHH", 55410, 4791, 8 + size, 0) + datagram
+    addresses = bytes([10, 77, 0, 2, 10, 77, 0, 1])
+    ip = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(udp), 0, 0x4000, 64, 17, 0) + addresses + udp
+    frame = bytes(12) + b"\x08\0" + ip
+    header = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+    return header + struct.pack("<IIII", 1, 2, len(frame), len(frame)) + frame
+
+
 def write_decode_seeds(golden, writer, out):
     out.mkdir(parents=True, exist_ok=True)
-    for name, frame in decode_seeds(golden).items():
+    seeds = decode_seeds(golden)
+    for name, frame in seeds.items():
         (out / name.lower()).write_bytes(frame)
-        if "SEND_ONLY_" in name and len(frame) == 20 + 256 + ICRC_BYTES:
-            (out / ("mad_" + name.split("SEND_ONLY_")[1]).lower()).write_bytes(frame[20:276])
+    for name, mad in mad_seeds(seeds, golden).items():
+        (out / f"mad_{name}").write_bytes(mad)
+    (out / "capture_old").write_bytes(pcap_of(seeds["RC_ACK_1f"]))
     subprocess.run([writer, out / "capture", "rej-no-listener", "sidr-no-listener"], check=True)
 
 
@@ -156,8 +185,8 @@ def inject_mad(mad):
 
 
 def mads_of(path):
-    frames = [frame for parts, frame in packets(path) if "CM" in parts and len(frame) == 20 + 256 + ICRC_BYTES]
-    return [frame[20:276] for frame in frames][:MADS_MAX]
+    mads = [mad_of(frame) for parts, frame in packets(path) if "CM" in parts]
+    return [mad for mad in mads if mad][:MADS_MAX]
 
 
 def mad_script(mads, connects):
