@@ -95,7 +95,7 @@ bool Switchboard::refuse_if_stale(Instant now, const MadPath& path, const wire::
   const auto* req = std::get_if<wire::CmReq>(&message.body);
   const auto* rep = std::get_if<wire::CmRep>(&message.body);
   if (req == nullptr && rep == nullptr) return false;
-  ConnectionEntry* old = find_stale(path.remote.address, req != nullptr ? req->local_qpn : rep->local_qpn,
+  ConnectionEntry* old = find_stale(path.remote.address, req != nullptr ? req->local_qpn : rep->queue_pair(),
                                     rep != nullptr ? rep->remote_id : CommId{});
   if (old == nullptr) return false;
   outbox_.push_back({path, req != nullptr ? refusal(message, wire::RejReason::StaleConnection) : stale(message)});
