@@ -31,7 +31,8 @@ Connection Connection::connect(Instant now, const Identity& me, wire::CmReq requ
   request.local_id = me.local_id;
   request.local_ca_guid = me.ca_guid;
   request.max_cm_retries = kMaxCmRetries;
-  Connection c(me, ReqSent{request, Resend::start(now, kMaxCmRetries)});
+  const Question question(now, kMaxCmRetries, response_wait(request.remote_response_timeout));
+  Connection c(me, ReqSent{request, question});
   c.exchange_tid_ = me.tid;
   c.local_qpn_ = request.local_qpn;
   c.response_wait_ = response_wait(request.remote_response_timeout);
@@ -80,7 +81,7 @@ Result<void> Connection::accept(Instant now, wire::CmRep reply) {
   agreement_.rq_psn = reply.starting_psn;
   agreement_.responder_resources = reply.responder_resources;
   agreement_.initiator_depth = reply.initiator_depth;
-  state_ = RepSent{reply, Resend::start(now, retries_)};
+  state_ = RepSent{reply, Question(now, retries_, response_wait_)};
   send(reply);
   return {};
 }
@@ -150,11 +151,10 @@ void Connection::on_body(Instant, const wire::CmReq&) {
 void Connection::on_body(Instant now, const wire::CmMra& mra) {
   const Instant patience = now + response_wait(mra.service_timeout);
   if (auto* asked = std::get_if<ReqSent>(&state_); asked != nullptr && mra.answered == CmAnswered::Req) {
-    asked->resend.deadline = patience;
+    asked->question.wait_until(patience);
     asked->is_patient = true;
-    asked->is_refused = false;  // somebody listens by now
   } else if (auto* replied = std::get_if<RepSent>(&state_); replied != nullptr && mra.answered == CmAnswered::Rep) {
-    replied->resend.deadline = patience;
+    replied->question.wait_until(patience);
   }
 }
 
@@ -218,10 +218,7 @@ void Connection::on_body(Instant now, const wire::CmDrep& drep) {
 
 void Connection::on_unreachable(Instant now) {
   if (auto* asked = std::get_if<ReqSent>(&state_)) {
-    if (asked->is_refused) return;
-    asked->is_refused = true;
-    asked->asked_again = 0;
-    asked->resend.deadline = now + kAskAgainAfter[0];
+    asked->question.on_refused(now);
   } else if (is_established() || std::holds_alternative<DreqSent>(state_)) {
     end(now, 0);
   } else if (!std::holds_alternative<Timewait>(state_) && !std::holds_alternative<Closed>(state_)) {
@@ -230,36 +227,24 @@ void Connection::on_unreachable(Instant now) {
 }
 
 void Connection::on_deadline(Instant now) {
+  using Verdict = Question::Verdict;
   if (auto* asked = std::get_if<ReqSent>(&state_)) {
-    if (now < asked->resend.deadline) return;
-    if (asked->is_refused) return ask_again(now, *asked);
-    if (resend_due(now, asked->resend, response_wait_)) return send(asked->request);
-    state_ = Closed{};
-    emit(Unreachable{});
+    const Verdict verdict = asked->question.on_deadline(now);
+    if (verdict == Verdict::Ask) send(asked->request);
+    if (verdict == Verdict::NobodyThere) refuse(now, {.reason = RejReason::InvalidServiceId});
+    if (verdict == Verdict::NoAnswer) give_up();
   } else if (auto* replied = std::get_if<RepSent>(&state_)) {
-    if (now < replied->resend.deadline) return;
-    if (resend_due(now, replied->resend, response_wait_)) return send(replied->reply);
-    state_ = Closed{};
-    emit(Unreachable{});
+    const Verdict verdict = replied->question.on_deadline(now);
+    if (verdict == Verdict::Ask) send(replied->reply);
+    if (verdict == Verdict::NoAnswer) give_up();
   } else if (auto* ending = std::get_if<DreqSent>(&state_)) {
-    if (now < ending->resend.deadline) return;
-    if (!resend_due(now, ending->resend, response_wait_)) return end(now, -ETIMEDOUT);
-    outbox_.push_back(
-        {me_.tid,
-         wire::CmDreq{.local_id = me_.local_id, .remote_id = remote_id_, .remote_qpn = agreement_.remote_qpn}});
+    const Verdict verdict = ending->question.on_deadline(now);
+    if (verdict == Verdict::Ask) send_dreq();
+    if (verdict == Verdict::NoAnswer) end(now, -ETIMEDOUT);
   } else if (const auto* waiting = std::get_if<Timewait>(&state_); waiting != nullptr && now >= waiting->until) {
     state_ = Closed{};
     emit(TimewaitExited{});
   }
-}
-
-// Nobody listened a moment ago. True for good if nobody has answered by the time the last question was due an answer.
-void Connection::ask_again(Instant now, ReqSent& asked) {
-  if (asked.asked_again == kAskAgainAfter.size()) return refuse(now, {.reason = RejReason::InvalidServiceId});
-  ++asked.asked_again;
-  const bool is_last = asked.asked_again == kAskAgainAfter.size();
-  asked.resend.deadline = now + (is_last ? kLastAnswerWithin : kAskAgainAfter[asked.asked_again]);
-  send(asked.request);
 }
 
 std::optional<CmMessage> Connection::next_message() {
@@ -271,9 +256,9 @@ std::optional<ConnectionEvent> Connection::next_event() {
 }
 
 std::optional<Instant> Connection::next_deadline() const {
-  if (const auto* asked = std::get_if<ReqSent>(&state_)) return asked->resend.deadline;
-  if (const auto* replied = std::get_if<RepSent>(&state_)) return replied->resend.deadline;
-  if (const auto* ending = std::get_if<DreqSent>(&state_)) return ending->resend.deadline;
+  if (const auto* asked = std::get_if<ReqSent>(&state_)) return asked->question.deadline();
+  if (const auto* replied = std::get_if<RepSent>(&state_)) return replied->question.deadline();
+  if (const auto* ending = std::get_if<DreqSent>(&state_)) return ending->question.deadline();
   if (const auto* waiting = std::get_if<Timewait>(&state_)) return waiting->until;
   return std::nullopt;
 }
@@ -344,9 +329,18 @@ void Connection::emit(const ConnectionEvent& event) {
 }
 
 void Connection::begin_disconnect(Instant now) {
+  send_dreq();
+  state_ = DreqSent{Question(now, retries_, response_wait_)};
+}
+
+void Connection::send_dreq() {
   outbox_.push_back(
       {me_.tid, wire::CmDreq{.local_id = me_.local_id, .remote_id = remote_id_, .remote_qpn = agreement_.remote_qpn}});
-  state_ = DreqSent{Resend::start(now, retries_)};
+}
+
+void Connection::give_up() {
+  state_ = Closed{};
+  emit(Unreachable{});
 }
 
 void Connection::end(Instant now, int status) {
@@ -367,13 +361,6 @@ void Connection::refuse(Instant now, const Rejected& rejected) {
 
 void Connection::wait_out(Instant now) {
   state_ = Timewait{now + std::min(wire_time(agreement_.ack_timeout), kTimewaitMax)};
-}
-
-// False when the message has been sent often enough.
-bool Connection::resend_due(Instant now, Resend& resend, Duration longest) {
-  if (resend.left == 0) return false;
-  resend.again(now, longest, retries_);
-  return true;
 }
 
 }  // namespace nicless::cm

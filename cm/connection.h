@@ -16,6 +16,7 @@
 #include <span>
 #include <variant>
 
+#include "cm/question.h"
 #include "cm/timeouts.h"
 #include "queue/result.h"
 #include "queue/types.h"
@@ -123,22 +124,20 @@ class Connection {
  private:
   struct ReqSent {
     wire::CmReq request;
-    Resend resend;
-    bool is_patient = false;      // an MRA came
-    bool is_refused = false;      // port unreachable
-    std::size_t asked_again = 0;  // since then
+    Question question;
+    bool is_patient = false;  // an MRA came
   };
   struct ReqReceived {};
   struct RepReceived {};
   struct RepSent {
     wire::CmRep reply;
-    Resend resend;
+    Question question;
   };
   struct Established {
     std::optional<wire::CmRep> reply;  // the passive side's, for probe()
   };
   struct DreqSent {
-    Resend resend;
+    Question question;
   };
   struct Timewait {
     Instant until;
@@ -168,11 +167,11 @@ class Connection {
   void send_drep(std::uint64_t tid);
   void emit(const ConnectionEvent& event);
   void begin_disconnect(Instant now);
-  void end(Instant now, int status);  // DISCONNECTED, then timewait
-  void ask_again(Instant now, ReqSent& asked);
+  void end(Instant now, int status);                   // DISCONNECTED, then timewait
   void refuse(Instant now, const Rejected& rejected);  // REJECTED, closed, perhaps after timewait
   void wait_out(Instant now);                          // timewait
-  bool resend_due(Instant now, Resend& resend, Duration longest);
+  void send_dreq();
+  void give_up();  // UNREACHABLE, closed
 
   Identity me_;
   State state_;

@@ -13,6 +13,11 @@ void Question::on_refused(Instant now) {
   resend_.deadline = now + kAskAgainAfter[0];
 }
 
+void Question::wait_until(Instant deadline) {
+  is_refused_ = false;
+  resend_.deadline = deadline;
+}
+
 Question::Verdict Question::on_deadline(Instant now) {
   if (now < resend_.deadline) return Verdict::Wait;
   if (is_refused_) return ask_again(now);

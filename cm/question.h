@@ -24,6 +24,8 @@ class Question {
 
   // Nobody is there, says the peer's host or the peer.
   void on_refused(Instant now);
+  // Somebody is, and asks for patience.
+  void wait_until(Instant deadline);
   Verdict on_deadline(Instant now);
   Instant deadline() const { return resend_.deadline; }
 

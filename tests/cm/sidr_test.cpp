@@ -4,11 +4,13 @@
 #include "cm/sidr.h"
 
 #include <catch2/catch.hpp>
+#include <optional>
 #include <vector>
 
 #include "cm/messages.h"
 #include "cm/sidr_table.h"
 #include "tests/cm/captured.h"
+#include "wire/link.h"
 
 namespace nicless::cm::test {
 namespace {
@@ -144,6 +146,72 @@ TEST_CASE("an answer is given once and repeated for as long as the question may 
   responder.on_request();
   CHECK(responder.next_message() == CmMessage{kTid, expected});
   CHECK(responder.next_deadline() == now + SidrResponder::kAnswerKept);
+}
+
+// Both ends over two links; the program takes its time over each request, and there must be only one.
+struct Exchange {
+  explicit Exchange(const wire::LinkConfig& config) : to_service(config), to_asker(config) {}
+
+  template <typename Machine>
+  void drain(Machine& machine, wire::Link& link) {
+    while (const auto message = machine.next_message()) {
+      const auto bytes = wire::encode(*message);
+      link.send(now, {{}, {}, {bytes.begin(), bytes.end()}});
+    }
+  }
+  static CmMessage decode(const wire::LinkDatagram& datagram) {
+    std::array<std::byte, CmMessage::kSize> bytes{};
+    std::ranges::copy(datagram.bytes, bytes.begin());
+    return wire::decode_cm(bytes).message;
+  }
+  void arrive(const CmMessage& message) {
+    if (responder) return responder->on_request();
+    responder.emplace(message);
+    answer_at = now + milliseconds(300);
+  }
+  void run(SidrRequester& requester) {
+    while (!resolution && now < Instant(seconds(300))) {
+      drain(requester, to_service);
+      if (responder) drain(*responder, to_asker);
+      if ((resolution = requester.next_event())) return;
+      auto next = queue::earliest(to_service.next_arrival(), to_asker.next_arrival());
+      next = queue::earliest(queue::earliest(next, requester.next_deadline()), answer_at);
+      now = std::max(now, next.value());
+      while (const auto datagram = to_service.take(now)) arrive(decode(*datagram));
+      while (const auto datagram = to_asker.take(now))
+        requester.on_reply(now, std::get<CmSidrRep>(decode(*datagram).body));
+      requester.on_deadline(now);
+      if (answer_at && now >= *answer_at) {
+        CHECK(responder->answer(now, reply()).has_value());
+        answer_at.reset();
+      }
+    }
+  }
+
+  Instant now{};
+  wire::Link to_service;
+  wire::Link to_asker;
+  std::optional<SidrResponder> responder;
+  std::optional<Instant> answer_at;
+  std::optional<Resolution> resolution;
+};
+
+TEST_CASE("whatever the network does, a service is found by one request", "[sidr][seeds]") {
+  const auto seed = GENERATE(range(1, 200));
+  CAPTURE(seed);
+  Exchange exchange({.seed = static_cast<std::uint64_t>(seed),
+                     .latency = milliseconds(1),
+                     .jitter = milliseconds(3),
+                     .loss = 0.3,
+                     .duplicate = 0.3,
+                     .reorder = 0.2,
+                     .reorder_delay = milliseconds(500)});
+  SidrRequester requester({}, kTid, request());
+  exchange.run(requester);
+  CmSidrRep expected = reply();
+  expected.request_id = kRequestId;
+  expected.service = request().service;
+  CHECK(exchange.resolution == Resolution(Resolved{expected}));
 }
 
 TEST_CASE("the table knows questions by id and requests by id and asker, and what is due first", "[sidr]") {
