@@ -29,9 +29,10 @@ struct Section {
 };
 
 std::vector<Section> all_sections() {
-  return {{"Objects", kMistakesWithObjects}, {"States and attributes", kMistakesWithStates},
-          {"Posting", kMistakesInPosting},   {"Memory", kMistakesWithMemory},
-          {"Messages", kMistakesInMessages}, {"XRC", kMistakesWithXrc}};
+  return {{"Objects", kMistakesWithObjects},        {"States and attributes", kMistakesWithStates},
+          {"Posting", kMistakesInPosting},          {"Memory", kMistakesWithMemory},
+          {"Messages", kMistakesInMessages},        {"XRC", kMistakesWithXrc},
+          {"Connections", kMistakesWithConnections}};
 }
 
 // What is taken down with the bench is part of it: a queue pair says at its end what nobody has heard yet.

@@ -11,7 +11,8 @@ namespace nicless::test {
 
 struct Mistake {
   std::string what;
-  std::string answer;             // "EINVAL", or the completions: "send REM_INV_REQ_ERR, recv LOC_LEN_ERR"
+  // "EINVAL", the completions: "send REM_INV_REQ_ERR, recv LOC_LEN_ERR", or an event of rdma_cm: "REJECTED 8".
+  std::string answer;
   std::vector<std::string> said;  // the sentences, in order; {a} is a number that make() has named so
   std::string (*make)(Bench&);    // returns the answer
 };
@@ -22,5 +23,6 @@ extern const std::vector<Mistake> kMistakesInPosting;
 extern const std::vector<Mistake> kMistakesWithMemory;
 extern const std::vector<Mistake> kMistakesInMessages;
 extern const std::vector<Mistake> kMistakesWithXrc;
+extern const std::vector<Mistake> kMistakesWithConnections;
 
 }  // namespace nicless::test
