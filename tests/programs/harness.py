@@ -23,6 +23,7 @@ import time
 FAILS = "an error"  # exit statuses that a case may ask for: any but 0
 ANY = "anything"
 TICK = 0.01  # between two looks at a condition that nothing announces (a bound port)
+ALONE = -1
 PORTS = range(10000, 32000)  # below those that the kernel gives to whoever asks for any
 
 
@@ -236,7 +237,8 @@ class Shared:
     def __init__(self):
         self.lock = threading.Lock()
         self.ports = set()  # given out already
-        self.certain_ports = collections.defaultdict(threading.Lock)  # a case at a time has it
+        self.certain_ports = collections.Counter()  # cases that share a port; ALONE: one case has it
+        self.certain_ports_changed = threading.Condition()
         self.known = {}
 
 
@@ -276,13 +278,20 @@ class World:
             if is_free(port):
                 return port
 
-    def certain_port(self, port):
-        """The one port that a program can use: this case's until it ends, others wait for it."""
-        with self._shared.lock:
-            lock = self._shared.certain_ports[port]
-        lock.acquire()
-        self._held.append(lock)
+    def certain_port(self, port, alone=True):
+        """The one port that a program can use: until it ends this case's alone, or that of those who share it."""
+        held, changed = self._shared.certain_ports, self._shared.certain_ports_changed
+        with changed:
+            changed.wait_for(lambda: held[port] == 0 or (held[port] > 0 and not alone))
+            held[port] = ALONE if alone else held[port] + 1
+        self._held.append(port)
         return port
+
+    def _give_back(self, port):
+        held, changed = self._shared.certain_ports, self._shared.certain_ports_changed
+        with changed:
+            held[port] = 0 if held[port] == ALONE else held[port] - 1
+            changed.notify_all()
 
     def once(self, question):
         """question(world), a function, is asked by the first case that wants to know."""
@@ -332,7 +341,7 @@ class World:
         for process in self.processes:
             process.end()
         while self._held:
-            self._held.pop().release()
+            self._give_back(self._held.pop())
 
 
 class NamespaceWorld(World):

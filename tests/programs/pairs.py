@@ -37,7 +37,7 @@ class Pair:
     options: tuple = ()  # of nicless run
     env: tuple = ()  # (name, value) of both ends
     is_long: bool = False  # run with --long only
-    ready_port: int = 0  # what tells that the server is ready; 0: {port}
+    ready_port: int = 0  # tells that the server is ready, and others have it, too; 0: {port} does
     only_on: str = ""  # the one world that has what it needs
     port: int = 0  # the one that the programs use; 0: any free one, which they are told
     complaints: str = "(?!)"  # a pattern: lines that it matches are no complaint of this pair
@@ -51,6 +51,8 @@ def case_of(pair):
 def run_pair(world, pair):
     """Runs both ends; raises Failure where a claim does not hold."""
     port = world.certain_port(pair.port) if pair.port else world.free_port()
+    if pair.ready_port:
+        world.certain_port(pair.ready_port, alone=False)
     values = dict(port=port, server=world.address, server6=world.address6, client=world.client,
                   client6=world.client6)
     if "{gid" in pair.server:

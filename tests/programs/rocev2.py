@@ -26,6 +26,7 @@ PROGRAMS = (
 def ends(world):
     """(address, environment) of the server and of the client."""
     if world.name != "loopback":
+        world.certain_port(4791)  # which those have, too, who are in multicast groups
         return (world.address, {}), (world.client, {})
     prefix = next(LOOPBACK)
     return tuple((prefix + last, {"NICLESS_DEVICES": f"nicless0={prefix}{last}"}) for last in ("1", "2"))
