@@ -104,6 +104,7 @@ void CompletionQueue::push(const Completion& completion) {
   } else {
     completions_.push_back(completion);
   }
+  update_count();
   raise_if_armed(completion);
 }
 
@@ -132,9 +133,11 @@ bool CompletionQueue::make_room() {
 void CompletionQueue::pop_front() {
   give_room_back(completions_.front());
   completions_.pop_front();
+  update_count();
 }
 
 int CompletionQueue::poll(std::span<ibv_wc> out) {
+  if (empty() && !is_overrun()) return 0;
   MutexLock lock(mutex_);
   if (is_overrun()) return -1;
   const std::size_t count = std::min(out.size(), completions_.size());
@@ -146,17 +149,13 @@ int CompletionQueue::poll(std::span<ibv_wc> out) {
 }
 
 int CompletionQueue::poll(Completion& out) {
+  if (empty() && !is_overrun()) return 0;
   MutexLock lock(mutex_);
   if (is_overrun()) return -1;
   if (completions_.empty()) return 0;
   out = completions_.front();
   pop_front();
   return 1;
-}
-
-bool CompletionQueue::empty() const {
-  MutexLock lock(mutex_);
-  return completions_.empty();
 }
 
 void CompletionQueue::arm(bool solicited_only) {
@@ -203,6 +202,7 @@ Result<void> CompletionQueue::resize(std::uint32_t capacity) {
 void CompletionQueue::purge(const Credit& credit) {
   MutexLock lock(mutex_);
   completions_.erase_if([&](const Completion& completion) { return completion.credit == &credit; });
+  update_count();
 }
 
 void CompletionQueue::purge(Qpn qpn) {
@@ -213,6 +213,7 @@ void CompletionQueue::purge(Qpn qpn) {
     give_room_back(completion);
     return true;
   });
+  update_count();
 }
 
 void CompletionQueue::raise_if_armed(const Completion& completion) {

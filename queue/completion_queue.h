@@ -61,7 +61,8 @@ class CompletionQueue {
   // Whether a completion of this queue pair was lost to an overrun: it cannot report any more, and is done.
   bool has_lost_completion_of(Qpn qpn) const EXCLUDES(mutex_);
   void forget_lost_completions_of(Qpn qpn) EXCLUDES(mutex_);  // it starts anew
-  bool empty() const EXCLUDES(mutex_);
+  // Without its lock: programs that poll ask all the time.
+  bool empty() const { return count_.load(std::memory_order_acquire) == 0; }
 
   // One event for the next completion pushed; with solicited_only, for the next that is solicited or in error.
   // Completions already waiting raise none. Arming for all overrides arming for solicited ones.
@@ -84,6 +85,7 @@ class CompletionQueue {
   enum class Armed : std::uint8_t { No, Solicited, All };
   bool make_room() REQUIRES(mutex_);
   void pop_front() REQUIRES(mutex_);
+  void update_count() REQUIRES(mutex_) { count_.store(completions_.size(), std::memory_order_release); }
   void raise_if_armed(const Completion& completion) REQUIRES(mutex_);
   bool may_wait() REQUIRES(mutex_);
   void raise() REQUIRES(mutex_);
@@ -94,6 +96,7 @@ class CompletionQueue {
   const CqOptions options_;
   mutable Mutex mutex_;
   Ring<Completion> completions_ GUARDED_BY(mutex_);
+  std::atomic<std::size_t> count_{0};  // of completions_; changes under mutex_ only
   std::uint32_t capacity_ GUARDED_BY(mutex_);
   Armed armed_ GUARDED_BY(mutex_) = Armed::No;
   Moderation moderation_ GUARDED_BY(mutex_);
