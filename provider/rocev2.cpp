@@ -5,6 +5,7 @@
 #include <string>
 
 #include "provider/device.h"
+#include "provider/runtime.h"
 #include "provider/switch.h"
 
 namespace nicless::provider {
@@ -15,7 +16,10 @@ bool is_rocev2() {
 }
 
 wire::Addressing addressing() {
-  return is_rocev2() ? wire::Addressing::strict() : wire::Addressing::port_in_qpn();
+  if (!is_rocev2()) return wire::Addressing::port_in_qpn();
+  constexpr std::uint32_t kFirst = wire::Addressing::kStrictQpnFirst;
+  constexpr std::uint32_t kCount = wire::Addressing::kStrictQpnFirstMax - kFirst + 1;
+  return wire::Addressing::strict(kFirst + static_cast<std::uint32_t>(random_u64() % kCount));
 }
 
 wire::SocketConfig rocev2_address() {
@@ -32,9 +36,11 @@ queue::Error explain_taken_address(const queue::Error& error) {
   if (error.errno_value != EADDRINUSE) return error;
   const auto only = only_address();
   return queue::error(
-      EADDRINUSE, "UDP port 4791 of " + (only ? wire::to_string(*only) : std::string("this machine's addresses")) +
-                      " is taken (ss -lup shows by whom): in strict RoCE v2 mode an address serves one process; give "
-                      "this one an address of its own (NICLESS_DEVICES=nicless0=127.0.0.2) or leave strict mode");
+      EADDRINUSE,
+      "UDP port 4791 of " + (only ? wire::to_string(*only) : std::string("this machine's addresses")) +
+          " is taken (ss -lup shows by whom): in strict RoCE v2 mode an address serves one process, and one "
+          "that names none holds them all; give each its own (NICLESS_DEVICES=nicless0=127.0.0.2) or leave "
+          "strict mode");
 }
 
 }  // namespace nicless::provider

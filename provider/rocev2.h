@@ -12,6 +12,7 @@ namespace nicless::provider {
 
 // NICLESS_ROCEV2, read once: 1 is yes; unset, empty and 0 are no. Anything else: no, and a sentence.
 bool is_rocev2();
+// For the process's ports. In strict mode numbers begin at random: another time at each call.
 wire::Addressing addressing();
 
 // Where the process's socket is bound: to the address that its devices have if it is one alone (NICLESS_DEVICES names

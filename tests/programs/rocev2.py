@@ -5,6 +5,16 @@ import functools
 import itertools
 
 from harness import FAILS
+from single import gid_indexes
+
+
+
+def both(command, prints):
+    """The same at both ends, and the server's address behind it at the client's."""
+    program, _, options = command.partition(" ")
+    command = f"{program} -p {{port}} {options}"
+    return f"{program} {options}".replace("{gid6}", "N"), command, f"{command} {{server}}", prints
+
 
 LOOPBACK = (f"127.47.{number}." for number in itertools.count(1))  # the addresses of one case
 
@@ -19,8 +29,25 @@ PROGRAMS = (
     ("ibv_rc_pingpong", "ibv_rc_pingpong -g 0 -p {port} -c", "ibv_rc_pingpong -g 0 -p {port} -c {server}", (r"^1000 iters",)),
     ("ibv_uc_pingpong", "ibv_uc_pingpong -g 0 -p {port} -c", "ibv_uc_pingpong -g 0 -p {port} -c {server}", (r"^1000 iters",)),
     ("ibv_ud_pingpong", "ibv_ud_pingpong -g 0 -p {port} -c", "ibv_ud_pingpong -g 0 -p {port} -c {server}", (r"^1000 iters",)),
-    ("ib_send_bw -q 4", "ib_send_bw -F -p {port} -n 200 -q 4", "ib_send_bw -F -p {port} -n 200 -q 4 {server}", ()),
+    *(both(program, (r"^\d+ iters in ",)) for program in (
+        "ibv_rc_pingpong -g 0 -c -m 256 -s 5000 -n 200", "ibv_uc_pingpong -g 0 -c -m 256 -s 5000 -n 200",
+        "ibv_rc_pingpong -g 0 -c -e -s 65536 -n 100", "ibv_srq_pingpong -g 0 -c -q 4 -n 500")),
+    both("ibv_xsrq_pingpong -g 0 -n 200", (r"^success",)),
+    *(both(f"{program} -F -n 200", ()) for program in (
+        "ib_send_bw -q 4", "ib_send_bw -c UC", "ib_send_bw -c UD -s 1024", "ib_send_lat -s 64", "ib_send_lat -c UD -s 64",
+        "ib_write_bw -s 65536 -q 2", "ib_write_lat", "ib_read_bw -s 65536", "ib_read_lat", "ib_atomic_bw -A FETCH_AND_ADD",
+        "ib_atomic_lat -A CMP_AND_SWAP", "ib_write_bw -R", "ib_send_lat -R -s 64")),
 )
+
+# Where an address has its own end of IPv6 (on loopback there is one alone), and where frames are large.
+ON_HOSTS = (
+    ("rping over IPv6", "rping -s -a {server6} -C 10 -V", "rping -c -a {server6} -C 10 -V", ()),
+    ("udaddy over IPv6", "udaddy -b {server6}", "udaddy -s {server6}", (r"^return status 0",)),
+    *(both(f"{program} -g {{gid6}}", (r"^\d+ iters in ",)) for program in (
+        "ibv_rc_pingpong -c", "ibv_uc_pingpong -c", "ibv_ud_pingpong -c", "ibv_srq_pingpong -c")),
+    both("ib_write_bw -F -n 200 -x {gid6}", ()),
+)
+ON_LOOPBACK = (both("ibv_rc_pingpong -g 0 -c -m 4096 -s 20000 -n 200", (r"^\d+ iters in ",)),)
 
 
 def ends(world):
@@ -34,8 +61,10 @@ def ends(world):
 
 def program(world, server, client, prints):
     (address, server_env), (client_address, client_env) = ends(world)
-    values = dict(server=address, client=client_address, port=world.free_port())
-    ready = "tcp" if "{port}" in server else "udp"
+    values = dict(server=address, client=client_address, server6=world.address6, port=world.free_port())
+    if "{gid6}" in server:
+        values["gid6"] = world.once(gid_indexes)[1]
+    ready = "tcp" if "{port}" in server and " -R" not in server else "udp"
     first = world.start("server", server.format(**values).split(), options=("--rocev2",), env=server_env)
     first.wait_port(ready, values["port"] if ready == "tcp" else 4791, world.bound(10))
     world.run("client", client.format(**values).split(), host="b", options=("--rocev2",), env=client_env,
@@ -77,7 +106,8 @@ def no_connection_manager(world):
 def table(world):
     """On two hosts the cases would have the same addresses and run side by side: there it is one case of all."""
     cases = [(name, functools.partial(program, server=server, client=client, prints=prints))
-             for name, server, client, prints in PROGRAMS]
+             for name, server, client, prints in
+             (*PROGRAMS, *(ON_LOOPBACK if world.name == "loopback" else ON_HOSTS))]
     cases += [("address taken", address_taken), ("no listener", no_listener),
               ("no connection manager", no_connection_manager)]
     if world.name == "loopback":

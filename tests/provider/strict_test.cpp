@@ -210,3 +210,24 @@ TEST_CASE("datagrams, to groups as well, leave from the port of their handle's f
     CHECK(ibv_destroy_ah(ah) == 0);
   }
 }
+
+TEST_CASE("a group is heard on port 4791 beside the port of the process, and by its own queue pairs", "[.][strict]") {
+  Device device;
+  Cq cq(device), sent(device);
+  Memory memory(device, 512);
+  Qp receiver(device, datagram_attr(cq)), sender(device, datagram_attr(sent));
+  start_datagrams(receiver);
+  start_datagrams(sender);
+  ibv_ah_attr attr = path_to(kGroup.address, 0);
+  REQUIRE(ibv_attach_mcast(receiver.qp, &attr.grh.dgid, 0) == 0);
+  REQUIRE(receiver.post_recv(1, {memory.sge(0, 256)}) == 0);
+  ibv_ah* const ah = ibv_create_ah(device.pd, &attr);
+  REQUIRE(post_datagram(sender, ah, wire::kMulticastQpn.value(), memory.sge(256, 100)) == 0);
+  const ibv_wc wc = cq.take();
+  CHECK(wc.status == IBV_WC_SUCCESS);
+  CHECK(wc.src_qp == sender.qp->qp_num);
+  CHECK(wc.byte_len == 100 + kGrhBytes);
+  CHECK(sent.take().status == IBV_WC_SUCCESS);
+  CHECK(ibv_destroy_ah(ah) == 0);
+  CHECK(ibv_detach_mcast(receiver.qp, &attr.grh.dgid, 0) == 0);
+}

@@ -59,6 +59,8 @@ TEST_CASE("a silent peer is tried retry_cnt times more, then RETRY_EXC_ERR and t
   CHECK(s.a.poll_recv() == Wcs{failed(30, WcStatus::WrFlushErr)});
   CHECK(s.a.qp().state() == wire::QpState::Err);
   CHECK(!s.a.engine().next_deadline());
+  CHECK(s.a.qp().counters() ==
+        wire::QpCounters{.resends = static_cast<std::uint64_t>(retry_cnt), .retries_exceeded = 1});
 }
 
 TEST_CASE("a read that is never answered runs out of retries too", "[rc][retry]") {
@@ -131,6 +133,8 @@ TEST_CASE("without a receive the answer is RNR, and the sender waits exactly as 
   s.carry_all();
   CHECK(s.a.poll_send() == Wcs{sent_ok(1), sent_ok(2)});
   CHECK(s.is_at_rest());
+  CHECK(s.a.qp().counters() == wire::QpCounters{.rnr_received = 1});
+  CHECK(s.b.qp().counters().rnr_sent == 1);
 }
 
 TEST_CASE("rnr_retry 0 to 6 is a budget, and it is spent exactly", "[rc][retry]") {
@@ -149,6 +153,8 @@ TEST_CASE("rnr_retry 0 to 6 is a budget, and it is spent exactly", "[rc][retry]"
   CHECK(s.a.poll_send() == Wcs{failed(1, WcStatus::RnrRetryExcErr), failed(2, WcStatus::WrFlushErr)});
   CHECK(s.a.qp().state() == wire::QpState::Err);
   CHECK(s.b.qp().state() == wire::QpState::Rts);
+  CHECK(s.a.qp().counters() ==
+        wire::QpCounters{.rnr_received = static_cast<std::uint64_t>(rnr_retry) + 1, .rnr_retries_exceeded = 1});
 }
 
 TEST_CASE("rnr_retry 7 never gives up", "[rc][retry]") {

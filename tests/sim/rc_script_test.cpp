@@ -183,6 +183,7 @@ TEST_CASE("a packet that came before is acknowledged again and does nothing agai
   }
   CHECK(s.b.poll_recv().empty());
   CHECK(s.is_untouched());
+  CHECK(s.b.qp().counters() == wire::QpCounters{.duplicate = request.size()});
 }
 
 TEST_CASE("a packet from the future is answered by one NAK that names the missing one", "[rc][script]") {
@@ -206,6 +207,8 @@ TEST_CASE("a packet from the future is answered by one NAK that names the missin
   s.carry_all();
   CHECK(s.a.poll_send().size() == 2);
   CHECK(s.is_at_rest());
+  CHECK(s.a.qp().counters() == wire::QpCounters{.sequence_naks_received = 1, .resends = 1});
+  CHECK(s.b.qp().counters() == wire::QpCounters{.out_of_sequence = requests.size() - 1});
 }
 
 TEST_CASE("a packet that is lost once more is named once more", "[rc][script]") {

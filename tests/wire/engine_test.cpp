@@ -246,12 +246,13 @@ TEST_CASE("but in strict mode, packets come from the port's own UDP port, whiche
 }
 
 TEST_CASE("in strict mode a number says nothing: it is free, and its packets go to the RoCE v2 port", "[engine]") {
-  Engine engine(kRoceUdpPort, Addressing::strict());
+  const std::uint32_t first = GENERATE(Addressing::kStrictQpnFirst, 0x123456u, Addressing::kStrictQpnFirstMax);
+  Engine engine(kRoceUdpPort, Addressing::strict(first));
   std::array<CountingQueuePair, 300> queue_pairs;  // more than a port takes that is named by its numbers
   std::set<queue::Qpn> qpns;
   for (CountingQueuePair& queue_pair : queue_pairs) {
     const queue::Qpn qpn = *engine.reserve_qpn();
-    CHECK(qpn > kGsiQpn);
+    CHECK(qpn.value() == first + qpns.size());
     qpns.insert(qpn);
     engine.add(qpn, queue_pair);
   }
