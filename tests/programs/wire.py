@@ -31,19 +31,19 @@ FIELDS = ("frame.number", "frame.protocols", "_ws.malformed", "udp.dstport", "in
           "infiniband.bth.destqp", "infiniband.bth.psn", "infiniband.mad.attributeid")
 
 
-def read_capture(path):
-    """The packets of a capture as tshark reads them: one dict of FIELDS each."""
+def read_capture(path, fields=FIELDS):
+    """The packets of a capture as tshark reads them: one dict of fields each."""
     if not shutil.which("tshark"):
         raise Skip("tshark is not installed")
     command = ["tshark", "-n", "-r", str(path), "-T", "fields", "-E", "separator=|", "-E", "occurrence=f"]
     for guesser in GUESSERS:
         command += ["--disable-protocol", guesser]
-    for field in FIELDS:
+    for field in fields:
         command += ["-e", field]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Failure(f"tshark cannot read {path.name}: {done.stderr.strip()}")
-    return [dict(zip(FIELDS, line.split("|"))) for line in done.stdout.splitlines()]
+    return [dict(zip(fields, line.split("|"))) for line in done.stdout.splitlines()]
 
 
 def check_is_rocev2(packets, name):
@@ -130,9 +130,22 @@ def ucmatose_recorded(world):
                  ["ucmatose", "-s", world.address, "-C", "2", "-S", "2500"])
 
 
+def tos_in_every_packet(world):
+    """What rdma_set_option(RDMA_OPTION_ID_TOS) asks for, at the end that accepts as well, of management datagrams too."""
+    run_recorded(world, ["ucmatose", "-C", "2", "-S", "2500", "-t", "96"],
+                 ["ucmatose", "-s", world.address, "-C", "2", "-S", "2500", "-t", "96"])
+    for role in ("server", "client"):
+        packets = read_capture(world.folder / f"{role}.pcapng", ("frame.number", "frame.packet_flags_direction", "ip.dsfield"))
+        sent = [packet for packet in packets if int(packet["frame.packet_flags_direction"], 0) == 2]
+        unmarked = [packet["frame.number"] for packet in sent if int(packet["ip.dsfield"], 0) != 96]
+        if not sent or unmarked:
+            raise Failure(f"{role}.pcapng: of {len(sent)} packets sent, these have another TOS than 96: {unmarked}")
+
+
 def table(world):
     del world
     return [("tshark reads rping -C 2 as the kernel's exchange", rping_as_kernel),
             ("tshark reads rdma_client as the kernel's exchange", rdma_client_as_kernel),
             ("tshark reads ibv_rc_pingpong as the kernel's exchange", pingpong_as_kernel),
-            ("tshark reads ucmatose as RoCEv2", ucmatose_recorded)]
+            ("tshark reads ucmatose as RoCEv2", ucmatose_recorded),
+            ("tshark reads the TOS of ucmatose -t in every packet", tos_in_every_packet)]
