@@ -41,6 +41,11 @@ bool is_any(const sockaddr& address) {
   return IN6_IS_ADDR_UNSPECIFIED(&v6(address).sin6_addr);
 }
 
+bool is_loopback(const sockaddr& address) {
+  if (address.sa_family == AF_INET) return ntohl(v4(address).sin_addr.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
+  return address.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6(address).sin6_addr);
+}
+
 std::uint16_t port_of(const sockaddr& address) {
   if (address.sa_family == AF_INET) return ntohs(v4(address).sin_port);
   if (address.sa_family == AF_INET6) return ntohs(v6(address).sin6_port);
@@ -86,6 +91,13 @@ sockaddr_storage loopback(sa_family_t family, std::uint16_t port) {
   } else {
     reinterpret_cast<sockaddr_in6&>(address).sin6_addr = in6addr_loopback;
   }
+  set_port(address, port);
+  return address;
+}
+
+sockaddr_storage any_address(sa_family_t family, std::uint16_t port) {
+  sockaddr_storage address{};
+  address.ss_family = family;
   set_port(address, port);
   return address;
 }

@@ -17,7 +17,8 @@ socklen_t address_bytes(sa_family_t family);
 socklen_t address_bytes(const sockaddr* address);  // 0 also for a null pointer
 
 sockaddr_storage copy_address(const sockaddr& address);
-bool is_any(const sockaddr& address);  // 0.0.0.0 or ::
+bool is_any(const sockaddr& address);       // 0.0.0.0 or ::
+bool is_loopback(const sockaddr& address);  // of 127.0.0.0/8, or ::1
 std::uint16_t port_of(const sockaddr& address);
 void set_port(sockaddr_storage& address, std::uint16_t port);
 
@@ -25,6 +26,7 @@ wire::Gid to_gid(const sockaddr& address);  // IPv4 becomes ::ffff:a.b.c.d
 // AF_INET for an IPv4 GID, AF_INET6 for others.
 sockaddr_storage to_address(const wire::Gid& gid, std::uint16_t port);
 sockaddr_storage loopback(sa_family_t family, std::uint16_t port);
+sockaddr_storage any_address(sa_family_t family, std::uint16_t port);
 
 std::string to_string(const sockaddr& address);  // "127.0.0.1:7471"
 

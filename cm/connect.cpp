@@ -129,8 +129,7 @@ Result<void> connect(CmId& id, const rdma_conn_param* param) {
 
 Result<void> listen(CmId& id, int backlog) {
   if (id.stage == CmId::Stage::Idle) {
-    sockaddr_storage any{};
-    any.ss_family = AF_INET;
+    const sockaddr_storage any = any_address(AF_INET, 0);
     if (auto bound = bind_addr(id, &as_sockaddr(any)); !bound) return bound;
   }
   const auto agent = Agent::instance();

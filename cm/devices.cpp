@@ -8,6 +8,8 @@
 #include <cstring>
 #include <string>
 
+#include "cm/address.h"
+
 namespace nicless::cm {
 
 Result<void> Devices::open(ibv_device* device) {
@@ -67,6 +69,16 @@ Result<GidPlace> Devices::find(const wire::Gid& gid) {
   if (found) return *found;
   return queue::error(
       ENODEV, "no RDMA device has the address " + wire::to_string(gid) + "; `nicless devices` lists those there are");
+}
+
+bool Devices::have_loopback() {
+  bool found = false;
+  if (!all()) return found;
+  visit_gids([&](const GidPlace&, const wire::Gid& there) {
+    const sockaddr_storage address = to_address(there, 0);
+    return found = is_loopback(as_sockaddr(address));
+  });
+  return found;
 }
 
 std::optional<wire::Gid> Devices::first_address(bool is_ipv4) {

@@ -41,6 +41,8 @@ class Devices {
   Result<const std::vector<std::unique_ptr<Device>>*> all();
   // The first device that has this address; ENODEV when none has.
   Result<GidPlace> find(const wire::Gid& gid);
+  // Whether a device has an address of 127.0.0.0/8, or ::1.
+  bool have_loopback();
   // The first address of that kind that a device has, if any.
   std::optional<wire::Gid> first_address(bool is_ipv4);
 

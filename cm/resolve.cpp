@@ -117,20 +117,26 @@ Result<std::uint16_t> source_port_of(Agent& agent, const CmId& id) REQUIRES(agen
   return port;
 }
 
+// As in the kernel, where no device has loopback addresses, one of those stands for whichever address there is.
+bool is_anywhere(Agent& agent, const sockaddr& address) REQUIRES(agent.mutex) {
+  return is_any(address) || (is_loopback(address) && !agent.devices.have_loopback());
+}
+
 Result<void> bind_locked(Agent& agent, CmId& id, const sockaddr& address) REQUIRES(agent.mutex) {
   if (id.stage != CmId::Stage::Idle) return queue::error(EINVAL, "the id is bound already");
-  sockaddr_storage wanted = copy_address(address);
+  const bool has_device = !is_anywhere(agent, address);
+  sockaddr_storage wanted = has_device ? copy_address(address) : any_address(address.sa_family, port_of(address));
   if (port_of(address) == 0 && nicless_services_are_sockets() == 0)
     set_port(wanted, agent.ports.unused_port(agent.rng));
   auto binding = agent.ports.bind({id.ps, &as_sockaddr(wanted), id.may_share_address, id.is_v6_only}, id);
   if (!binding) return binding.error();
-  if (!is_any(address)) {
+  if (has_device) {
     if (const auto bound = bind_device(agent, id, to_gid(address)); !bound) {
       if (nicless_gsi* unused = agent.ports.release(*binding, id)) agent.closing.push_back(unused);
       return bound.error();
     }
   }
-  sockaddr_storage& shown = wanted;
+  sockaddr_storage shown = copy_address(address);
   set_port(shown, binding->port());
   std::memcpy(&id.route.addr.src_storage, &shown, address_bytes(shown.ss_family));
   id.binding = *binding;
@@ -139,9 +145,18 @@ Result<void> bind_locked(Agent& agent, CmId& id, const sockaddr& address) REQUIR
 }
 
 // Which source address was asked for, by this call or an earlier rdma_bind_addr; null: any.
-const sockaddr* wanted_source(const CmId& id, const sockaddr* source) {
+const sockaddr* wanted_source(Agent& agent, const CmId& id, const sockaddr* source) REQUIRES(agent.mutex) {
   if (id.binding) return id.binding->is_wildcard ? nullptr : &id.route.addr.src_addr;
-  return source != nullptr && !is_any(*source) ? source : nullptr;
+  return source != nullptr && !is_anywhere(agent, *source) ? source : nullptr;
+}
+
+// To no address in particular means to this machine, as with sockets; by an address that a device has.
+sockaddr_storage wanted_destination(Agent& agent, const sockaddr& destination) REQUIRES(agent.mutex) {
+  if (!is_anywhere(agent, destination)) return copy_address(destination);
+  const std::uint16_t port = port_of(destination);
+  if (agent.devices.have_loopback()) return loopback(destination.sa_family, port);
+  const auto own = agent.devices.first_address(destination.sa_family == AF_INET);
+  return own ? to_address(*own, port) : copy_address(destination);
 }
 
 // Where nothing was asked for and the route's own source is no device's, the way there begins at an address that is:
@@ -155,15 +170,18 @@ Result<Route> from_a_device(Agent& agent, const sockaddr& destination, const Rou
   return other ? other : Result<Route>(route);
 }
 
-Result<void> resolve_locked(Agent& agent, CmId& id, const sockaddr* source, const sockaddr& destination)
+Result<void> resolve_locked(Agent& agent, CmId& id, const sockaddr* source, const sockaddr& asked)
     REQUIRES(agent.mutex) {
   if (source != nullptr && port_of(*source) != 0 && id.stage == CmId::Stage::Idle) {
     if (auto bound = bind_locked(agent, id, *source); !bound) return bound.error();
   }
   if (id.stage != CmId::Stage::Idle && id.stage != CmId::Stage::Bound)
     return queue::error(EINVAL, "the id has an address already, or listens");
-  auto route = look_up_route(destination, wanted_source(id, source));
-  if (route && wanted_source(id, source) == nullptr) route = from_a_device(agent, destination, *route);
+  const sockaddr_storage wanted = wanted_destination(agent, asked);
+  const sockaddr& destination = as_sockaddr(wanted);
+  const sockaddr* const from = wanted_source(agent, id, source);
+  auto route = look_up_route(destination, from);
+  if (route && from == nullptr) route = from_a_device(agent, destination, *route);
   if (!route) return route.error();
   const auto port = source_port_of(agent, id);
   if (!port) return port.error();
@@ -229,14 +247,11 @@ Result<void> bind_addr(CmId& id, const sockaddr* address) {
 Result<void> resolve_addr(CmId& id, const sockaddr* source, const sockaddr* destination) {
   if (address_bytes(destination) == 0 || (source != nullptr && address_bytes(source) == 0))
     return queue::error(EINVAL, "the address is neither AF_INET nor AF_INET6");
-  // To no address in particular means to this machine, as with sockets.
-  const sockaddr_storage target =
-      is_any(*destination) ? loopback(destination->sa_family, port_of(*destination)) : copy_address(*destination);
   const auto agent = Agent::instance();
   if (!agent) return agent.error();
   {
     Turn turn(**agent);
-    if (auto started = resolve_locked(**agent, id, source, as_sockaddr(target)); !started) return started;
+    if (auto started = resolve_locked(**agent, id, source, *destination); !started) return started;
   }
   return complete(id);
 }

@@ -6,9 +6,9 @@
 build_packages="gcc g++ meson ninja-build pkgconf python3 libboost1.81-dev libisal-dev libibverbs-dev librdmacm-dev"
 # The programs of the demo: rping, rdma_server, ucmatose; ibv_rc_pingpong, ibv_devices.
 demo_packages="rdmacm-utils ibverbs-utils"
-# To test: Catch2; clang's compiler, formatter, linter and fuzzer; perftest, qperf and pyverbs; tshark, which reads our captures;
+# To test: Catch2; clang's compiler, formatter, linter and fuzzer; perftest, qperf, pyverbs and libfabric's ping-pong; tshark, which reads our captures;
 # ip(8) for the network namespaces.
-check_packages="catch2 clang clang-format clang-tidy libclang-rt-14-dev perftest qperf python3-pyverbs tshark iproute2 git"
+check_packages="catch2 clang clang-format clang-tidy libclang-rt-14-dev perftest qperf libfabric-bin python3-pyverbs tshark iproute2 git"
 # To test against the Linux kernel's Soft-RoCE: the machine that emulates it, and what its disk is made with.
 softroce_packages="qemu-system-x86 cpio zstd xz-utils binutils iproute2"
 

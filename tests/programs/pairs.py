@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT
 """A pair of programs: what is run on both ends, how one sees that the server is ready, what has to be printed. The
-tables of them are in rdmacm.py, pingpong.py, perftest.py and qperf.py, and serve loopback and the two namespaces.
+tables of them are in rdmacm.py, pingpong.py, perftest.py and libfabric.py, and serve loopback and the two namespaces.
 
 In arguments, {port} is a free port, {server} and {server6} are the server's addresses, {client} and {client6} the
 client's, {gid} and {gid6} are indexes of an IPv4 and an IPv6 GID in the device's table.
 """
 import dataclasses
 import re
+import shutil
 import typing
 
-from harness import Failure
+from harness import Failure, Skip
 from single import gid_indexes
 
 # What a program says when something is wrong, and what the libraries say.
@@ -38,6 +39,7 @@ class Pair:
     env: tuple = ()  # (name, value) of both ends
     is_long: bool = False  # run with --long only
     ready_port: int = 0  # tells that the server is ready, and others have it, too; 0: {port} does
+    needs: str = ""  # a program that may not be installed
     only_on: str = ""  # the one world that has what it needs
     port: int = 0  # the one that the programs use; 0: any free one, which they are told
     complaints: str = "(?!)"  # a pattern: lines that it matches are no complaint of this pair
@@ -50,6 +52,8 @@ def case_of(pair):
 
 def run_pair(world, pair):
     """Runs both ends; raises Failure where a claim does not hold."""
+    if pair.needs and not shutil.which(pair.needs):
+        raise Skip(f"{pair.needs} is not installed")
     port = world.certain_port(pair.port) if pair.port else world.free_port()
     if pair.ready_port:
         world.certain_port(pair.ready_port, alone=False)

@@ -28,6 +28,9 @@ def rping():
     yield pair("-I", "-C 10 -v -V -I {client}", client_prints=pings)
     yield pair("-d", "-C 3 -d -V")
     yield pair("by LD_LIBRARY_PATH alone", "-C 10 -v -V", client_prints=pings, launch="library_path")
+    yield Pair("rping bound to a loopback address that no device has", "rping -s -a 127.0.0.1 -p {port} -C 10 -V",
+               "rping -c -a {server} -p {port} -C 10 -v -V", "udp", client_prints=pings, only_on="netns",
+               env=(("NICLESS_DEVICES", "nicless0=veth0"),))
     yield Pair("rping persistent server, five clients", "rping -s -P -a {server} -p {port}",
                "rping -c -a {server} -p {port} -C 10 -v -V", "udp", client_prints=pings, clients=5, is_persistent=True)
 
