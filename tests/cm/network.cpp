@@ -126,7 +126,8 @@ Id& Network::add_id(std::size_t host, bool is_active) {
 Id& Network::connect(std::size_t from, std::size_t to) {
   Id& id = add_id(from, true);
   wire::CmReq req = request();
-  req.local_qpn = next_qpn(from);
+  req.local_qpn = id.qpn = next_qpn(from);
+  req.starting_psn = wire::Psn(rng_.next_u32());
   const MadPath path{nullptr, address_of(from), service_endpoint(to), 0};
   id.entry = &hosts_[from].board->add(Connection::connect(now, make_identity(from), req), path, to_owner(id));
   act(id);
@@ -135,7 +136,8 @@ Id& Network::connect(std::size_t from, std::size_t to) {
 
 void Network::accept(Id& id) {
   wire::CmRep rep = reply();
-  rep.local_qpn = next_qpn(id.host);
+  rep.local_qpn = id.qpn = next_qpn(id.host);
+  rep.starting_psn = wire::Psn(rng_.next_u32());
   if (id.connection().accept(now, rep)) id.has_accepted = true;
   act(id);
 }

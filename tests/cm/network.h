@@ -26,6 +26,7 @@ struct Id : Story {
   std::size_t host = 0;
   int life = 0;  // of the process
   std::string name;
+  queue::Qpn qpn{};
   ConnectionEntry* entry = nullptr;  // null: destroyed, or its process is dead
   std::vector<ConnectionEvent> events;
   bool is_impossible = false;  // it has heard what may not follow
