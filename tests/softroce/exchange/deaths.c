@@ -59,3 +59,38 @@ void respond_and_die(struct end* end) {
   say(end, 2);
   die();
 }
+
+/* A kernel releases the connections of a process that ends, and so does nicless: its peer sees DISCONNECTED at once,
+ * whoever it is. */
+static void be_left(struct end* end) {
+  now_doing("being left alone");
+  expect_event(end, RDMA_CM_EVENT_DISCONNECTED, 0, NULL, 0);
+  check(rdma_disconnect(end->id) == 0, "rdma_disconnect");
+  expect_flushed_receives(end, kReceives);
+}
+
+void request_and_leave(struct end* end, const char* address, const char* port) {
+  request_plainly(end, address, port);
+  say(end, 1);
+  expect_said(end, 2);
+}
+
+void respond_and_stay(struct end* end) {
+  respond_plainly(end);
+  expect_said(end, 1);
+  say(end, 2);
+  be_left(end);
+}
+
+void request_and_stay(struct end* end, const char* address, const char* port) {
+  request_plainly(end, address, port);
+  say(end, 1);
+  expect_said(end, 2);
+  be_left(end);
+}
+
+void respond_and_leave(struct end* end) {
+  respond_plainly(end);
+  expect_said(end, 1);
+  say(end, 2);
+}

@@ -34,6 +34,8 @@ static const struct scenario {
     {"destroyed", respond_by_destroying, request_destroyed},
     {"requester-killed", respond_and_survive, request_and_die},
     {"responder-killed", respond_and_die, request_and_survive},
+    {"requester-exits", respond_and_stay, request_and_leave},
+    {"responder-exits", respond_and_leave, request_and_stay},
 };
 enum { kScenarioCount = sizeof kScenarios / sizeof *kScenarios };
 

@@ -50,4 +50,10 @@ void request_and_die(struct end* end, const char* address, const char* port);
 void respond_and_survive(struct end* end);
 void request_and_survive(struct end* end, const char* address, const char* port);
 
+// An end that exits without rdma_disconnect, and the one that is left.
+void respond_and_leave(struct end* end);
+void request_and_leave(struct end* end, const char* address, const char* port);
+void respond_and_stay(struct end* end);
+void request_and_stay(struct end* end, const char* address, const char* port);
+
 #endif
