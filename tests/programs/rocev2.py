@@ -4,6 +4,7 @@ has an address of its own; two namespaces are two hosts and need none."""
 import functools
 import itertools
 
+from exchange import KILLED
 from harness import FAILS
 from single import gid_indexes
 
@@ -103,6 +104,22 @@ def no_connection_manager(world):
     first.expect_running()
 
 
+def ending(world, scenario):
+    """An end that exits or is killed as it stands: the other one sees DISCONNECTED."""
+    (address, env), (_, client_env) = ends(world)
+    port = world.free_port()
+    words = (address, port, scenario)
+    server = world.start("server", [world.options.exchange, "respond", *words], options=("--rocev2",), env=env)
+    server.wait_port("udp", 4791, world.bound(10))
+    client = world.start("client", [world.options.exchange, "request", *words], host="b", options=("--rocev2",),
+                         env=client_env)
+    for end in (client, server):
+        if end.role == KILLED.get(scenario):
+            end.expect_end(world.bound(30), end.KILLED)
+        else:
+            end.expect_end(world.bound(30), 0, (r"^as expected",))
+
+
 def table(world):
     """On two hosts the cases would have the same addresses and run side by side: there it is one case of all."""
     cases = [(name, functools.partial(program, server=server, client=client, prints=prints))
@@ -110,6 +127,8 @@ def table(world):
              (*PROGRAMS, *(ON_LOOPBACK if world.name == "loopback" else ON_HOSTS))]
     cases += [("address taken", address_taken), ("no listener", no_listener),
               ("no connection manager", no_connection_manager)]
+    cases += [(f"exchange {name}", functools.partial(ending, scenario=name))
+              for name in ("requester-killed", "responder-killed", "requester-exits", "responder-exits")]
     if world.name == "loopback":
         return [(f"strict RoCE v2: {name}", case) for name, case in cases]
 
