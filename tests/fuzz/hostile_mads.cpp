@@ -16,6 +16,7 @@
 #include "queue/rng.h"
 #include "tests/cm/story.h"
 #include "tests/fuzz/input.h"
+#include "tests/fuzz/sidr_end.h"
 #include "wire/engine.h"
 #include "wire/packet/cm_answers.h"
 #include "wire/packet/icrc.h"
@@ -50,6 +51,7 @@ struct Host {
   wire::Engine engine{kPort};
   Switchboard board;
   std::list<Id> ids;
+  fuzz::SidrEnd sidr;
   std::uint32_t queue_pairs = 0;
   std::vector<Frame> arriving;  // sent by the peer
 };
@@ -73,7 +75,7 @@ class Fuzz {
     const std::uint8_t op = input_.u8();
     const std::size_t host = op & 1;
     auto& arriving = hosts_[host]->arriving;
-    switch ((op >> 1) % 10) {
+    switch ((op >> 1) % 11) {
       case 0:
         return inject(host);
       case 1:
@@ -93,7 +95,10 @@ class Fuzz {
         return mutate(host);
       case 8:
         return wait();
+      case 9:
+        return resolve(host);
       default:
+        hosts_[host]->sidr.on_unreachable(now_, hosts_[1 - host]->endpoint);
         return hosts_[host]->board.on_unreachable(now_, hosts_[1 - host]->endpoint);
     }
   }
@@ -102,7 +107,7 @@ class Fuzz {
     CommId id{};
     do {
       id = CommId(rng_.next_u32());
-    } while (id.value() == 0 || hosts_[host]->board.find(id) != nullptr);
+    } while (id.value() == 0 || hosts_[host]->board.find(id) != nullptr || hosts_[host]->sidr.knows(id.value()));
     return {id, rng_.next_u64(), host};
   }
 
@@ -119,6 +124,15 @@ class Fuzz {
     id.entry = &own.board.add(Connection::connect(now_, make_identity(host), build_request(spec, {})),
                               {nullptr, own.endpoint.address, remote, 0}, owner_of(id));
     own.board.pump(*id.entry, now_);
+  }
+
+  // Of datagram services: a question, or an answer to one.
+  void resolve(std::size_t host) {
+    Host& own = *hosts_[host];
+    const std::uint8_t what = input_.u8();
+    if (what % 4 > 1) return own.sidr.answer(now_, what % 4 == 2);
+    const Identity me = make_identity(host);
+    own.sidr.ask(now_, me.local_id.value(), me.tid, {nullptr, own.endpoint.address, hosts_[1 - host]->endpoint, 0});
   }
 
   static CmId* owner_of(Id& id) { return reinterpret_cast<CmId*>(&id); }
@@ -222,7 +236,7 @@ class Fuzz {
   // As the agent of a process does it.
   void on_mad(std::size_t host, const MadPath& path, const wire::CmMessage& message) {
     Host& own = *hosts_[host];
-    if (own.board.on_message(now_, path, message)) return;
+    if (own.board.on_message(now_, path, message) || own.sidr.on_message(now_, path, message)) return;
     if (const auto* req = std::get_if<wire::CmReq>(&message.body); req != nullptr && !refuses(*req)) {
       if (own.ids.size() >= kIdsMax) return;
       Id& id = own.ids.emplace_back();
@@ -245,6 +259,7 @@ class Fuzz {
   void flush(std::size_t host) {
     Host& own = *hosts_[host];
     while (const auto outgoing = own.board.next_message()) send(host, outgoing->path.remote, outgoing->message);
+    while (const auto outgoing = own.sidr.next_message()) send(host, outgoing->first.remote, outgoing->second);
     while (const auto told = own.board.next_event()) {
       Id& id = *reinterpret_cast<Id*>(told->owner);
       require(id.entry != nullptr, "an id hears something after it was destroyed");
@@ -283,13 +298,17 @@ class Fuzz {
   }
 
   std::optional<Instant> next_deadline() const {
-    return queue::earliest(hosts_[0]->board.next_deadline(), hosts_[1]->board.next_deadline());
+    return queue::earliest(next_deadline(*hosts_[0]), next_deadline(*hosts_[1]));
+  }
+  static std::optional<Instant> next_deadline(const Host& host) {
+    return queue::earliest(host.board.next_deadline(), host.sidr.next_deadline());
   }
 
   void fire() {
     for (std::size_t host : {0, 1}) {
       hosts_[host]->board.on_deadline(now_);
-      const auto next = hosts_[host]->board.next_deadline();
+      hosts_[host]->sidr.on_deadline(now_);
+      const auto next = next_deadline(*hosts_[host]);
       require(!next || *next > now_, "a deadline stays in the past");
       flush(host);
     }
@@ -304,14 +323,10 @@ class Fuzz {
 
   // Every program leaves, and nothing stays behind.
   void finish() {
-    for (std::size_t host : {0, 1}) {
-      for (Id& id : hosts_[host]->ids)
-        if (id.entry != nullptr) destroy(host, id);
-      flush(host);
-    }
+    for (std::size_t host : {0, 1}) close_all(host);
     for (int turn = 0; turn < 5000; ++turn) {
       deliver_all();
-      for (std::size_t host : {0, 1}) close_new(host);
+      for (std::size_t host : {0, 1}) close_all(host);
       const auto next = next_deadline();
       if (!next) break;
       now_ = std::max(*next, now_);
@@ -321,8 +336,9 @@ class Fuzz {
     for (auto& host : hosts_) require(host->board.size() == 0, "a connection is left over");
   }
 
-  // Connections that late requests have made.
-  void close_new(std::size_t host) {
+  // Also what late requests have made.
+  void close_all(std::size_t host) {
+    hosts_[host]->sidr.leave(now_);
     for (Id& id : hosts_[host]->ids)
       if (id.entry != nullptr) destroy(host, id);
     flush(host);

@@ -168,18 +168,18 @@ def write_frame_seeds(golden, out):
 
 
 # The script of hostile_mads.
-MAD_INJECT, MAD_CONNECT, MAD_WISH, MAD_DELIVER, MAD_WAIT = 0, 2, 4, 8, 16
+MAD_INJECT, MAD_CONNECT, MAD_WISH, MAD_DELIVER, MAD_WAIT, MAD_RESOLVE = 0, 2, 4, 8, 16, 18
 WHOLE_MAD, BORROW_LOCAL, BORROW_REMOTE = 1, 2, 4
 ACCEPT, ESTABLISH, DISCONNECT, DESTROY = 0, 3, 5, 6
-ATTRIBUTE_AT, REQ, REP, RTU = 16, 0x10, 0x13, 0x14
+SIDR_ASK, SIDR_ACCEPT = 0, 3
+ATTRIBUTE_AT, REQ, REP, RTU, SIDR_REQ, SIDR_REP = 16, 0x10, 0x13, 0x14, 0x17, 0x18
 FIRST_ID = 0
 MADS_MAX = 10  # of one seed
 
 
 def inject_mad(mad):
-    """To host 0; its ids are those of the first connection there, where it is not the first message of one."""
-    is_req = int.from_bytes(mad[ATTRIBUTE_AT : ATTRIBUTE_AT + 2], "big") == REQ
-    if is_req:
+    """To host 0; its ids are those of the first connection there, where it is of one."""
+    if mad[ATTRIBUTE_AT + 1] in (REQ, SIDR_REQ, SIDR_REP):
         return bytes([MAD_INJECT, WHOLE_MAD, 0]) + mad
     return bytes([MAD_INJECT, WHOLE_MAD | BORROW_LOCAL | BORROW_REMOTE, 0]) + mad + bytes([FIRST_ID])
 
@@ -191,11 +191,15 @@ def mads_of(path):
 
 def mad_script(mads, connects):
     out = bytes([MAD_CONNECT, MAD_DELIVER]) if connects else b""
+    if any(mad[ATTRIBUTE_AT + 1] in (SIDR_REQ, SIDR_REP) for mad in mads):
+        out += bytes([MAD_RESOLVE, SIDR_ASK, MAD_DELIVER, MAD_RESOLVE + 1, SIDR_ACCEPT, MAD_DELIVER])
     for mad in mads:
         attribute = int.from_bytes(mad[ATTRIBUTE_AT : ATTRIBUTE_AT + 2], "big")
         out += inject_mad(mad)
         if attribute == REQ:
             out += bytes([MAD_WISH, ACCEPT, FIRST_ID])
+        elif attribute == SIDR_REQ:
+            out += bytes([MAD_RESOLVE, SIDR_ACCEPT])
         elif attribute == REP:
             out += bytes([MAD_WISH, ESTABLISH, FIRST_ID])
         elif attribute == RTU:
