@@ -188,6 +188,43 @@ TEST_CASE("the active side may refuse the reply", "[connection]") {
   CHECK(pair.passive.event_names() == Names{"REJECTED"});
 }
 
+TEST_CASE("a reply that comes again was refused for good: the refusal is repeated", "[connection]") {
+  const std::array<std::byte, 3> why{std::byte{'n'}, std::byte{'o'}, std::byte{'!'}};
+  Pair pair;
+  pair.on_reply = [&](Connection& c) { CHECK(c.reject(wire::RejReason::ConsumerDefined, why).has_value()); };
+  pair.lose(pair.active, "REJ");
+  pair.connect(request());
+  pair.run_for(kForEver);
+  CHECK(pair.active.sent_names() == Names{"REQ", "REJ", "REJ"});
+  CHECK(pair.active.sent[1] == pair.active.sent[2]);
+  CHECK(pair.passive.events ==
+        std::vector<ConnectionEvent>{Rejected{wire::RejReason::ConsumerDefined, wire::padded<148>(why)}});
+}
+
+TEST_CASE("who is told that its connection is unknown at the other end, is told that it has ended", "[connection]") {
+  Pair pair = established();
+  // The passive side has given up, and the active one has not heard of it.
+  pair.passive.connection->on_unreachable(pair.now);
+  pair.run_for(kForEver);
+  pair.active.connection->probe();
+  pair.run_for(milliseconds(1));
+  CHECK(pair.passive.sent_names().back() == "REJ");
+  CHECK(std::get<wire::CmRej>(pair.passive.sent.back().body).reason == wire::RejReason::InvalidCommId);
+  CHECK(pair.active.event_names() == Names{"REPLIED", "DISCONNECTED"});
+}
+
+TEST_CASE("a request that comes again while its connection dies out is stale", "[connection]") {
+  Pair pair = established();
+  pair.active.connection->disconnect(pair.now);
+  pair.run_for(milliseconds(1));
+  const wire::CmMessage late = pair.active.sent.front();
+  pair.passive.connection->on_message(pair.now, late);
+  const auto answer = pair.passive.connection->next_message();
+  REQUIRE(answer);
+  CHECK(std::get<wire::CmRej>(answer->body).reason == wire::RejReason::StaleConnection);
+  CHECK(pair.passive.event_names() == Names{"ESTABLISHED", "DISCONNECTED"});
+}
+
 TEST_CASE("forgetting a connection tells the peer, from every state", "[connection]") {
   Pair pair;
   Names passive_events;
