@@ -12,6 +12,7 @@
 
 #include "queue/shared_receive_queue.h"
 #include "tests/fuzz/input.h"
+#include "tests/fuzz/program.h"
 #include "tests/sim/side.h"
 #include "tests/sim/world.h"
 #include "wire/packet/icrc.h"
@@ -21,7 +22,6 @@ namespace {
 using namespace nicless;
 using fuzz::Input;
 using fuzz::require;
-using sim::Wc;
 
 constexpr std::size_t kMemoryBytes = 4096;
 constexpr std::size_t kStepsMax = 300;
@@ -35,29 +35,10 @@ constexpr std::size_t kPeerOf[] = {0, 1, 2, 4, 3};  // an initiator's is a targe
 
 struct Host;
 
-// A program's view of one queue pair. wr_ids count up; a completion must never go back.
-struct End {
+// A queue pair, and what its program has seen so far.
+struct End : fuzz::Program {
   End(Host& host, wire::Transport transport);
   sim::Side side;
-  std::uint64_t sends = 0, send_seen = 0;
-  std::uint64_t recvs = 0, recv_seen = 0;
-
-  void check_completions() {
-    for (const Wc& wc : side.poll_send()) {
-      require(wc.wr_id >= send_seen && wc.wr_id < sends, "a send completes twice, out of order, or unposted");
-      send_seen = wc.wr_id + 1;
-    }
-    for (const Wc& wc : side.poll_recv()) {
-      require(wc.wr_id == recv_seen && wc.wr_id < recvs, "a receive completes twice, out of order, or unposted");
-      recv_seen = wc.wr_id + 1;
-    }
-    side.qp().take_reasons();
-  }
-  void forget() {
-    check_completions();
-    send_seen = sends;
-    recv_seen = recvs;
-  }
 };
 
 struct Host {
@@ -341,13 +322,13 @@ class Fuzz {
     constexpr std::array kStates{wire::QpState::Err, wire::QpState::Sqd, wire::QpState::Rts, wire::QpState::Reset};
     if (bits < 200) {
       const wire::QpState state = kStates[(bits >> 3) & 3];
-      if (own.side.to_state(now_, state) && state == wire::QpState::Reset) own.forget();
+      if (own.side.to_state(now_, state) && state == wire::QpState::Reset) own.forget(own.side);
       return;
     }
     End& peer = end(1 - host, kPeerOf[index]);
     for (End* each : {&own, &peer}) {
       require(each->side.to_state(now_, wire::QpState::Reset).has_value(), "RESET was refused");
-      each->forget();
+      each->forget(each->side);
     }
     if (bits >= 250) return own.side.connect_to_rtr(now_, peer.side, config_, config_.b_psn);
     connect(host == 0 ? index : kPeerOf[index]);
@@ -355,7 +336,7 @@ class Fuzz {
 
   void check() {
     for (auto& host : hosts_) {
-      for (auto& each : host->ends) each->check_completions();
+      for (auto& each : host->ends) each->check_completions(each->side);
       host->check_shared();
     }
   }
@@ -372,7 +353,7 @@ class Fuzz {
       for (auto& each : host->ends) {
         const bool is_reset = each->side.qp().attributes().state == wire::QpState::Reset;  // holds nothing, cannot fail
         require(is_reset || each->side.to_state(now_, wire::QpState::Err).has_value(), "ERR was refused");
-        each->check_completions();
+        each->check_completions(each->side);
         require(each->side.send_queue().empty(), "a send was not flushed");
         require(each->recv_seen == each->recvs, "a receive was not flushed");
       }

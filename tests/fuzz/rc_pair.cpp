@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/fuzz/input.h"
+#include "tests/fuzz/program.h"
 #include "tests/sim/pair.h"
 #include "wire/packet/icrc.h"
 
@@ -22,7 +23,6 @@ using fuzz::Input;
 using fuzz::require;
 using sim::Packet;
 using sim::Side;
-using sim::Wc;
 
 constexpr std::size_t kMemoryBytes = 8192;
 constexpr std::size_t kStepsMax = 400;
@@ -31,37 +31,18 @@ constexpr std::size_t kKeptMax = 64;  // packets that may still be delivered, pe
 constexpr std::uint32_t kRemote = queue::kAccessRemoteWrite | queue::kAccessRemoteRead | queue::kAccessRemoteAtomic;
 constexpr std::uint32_t kOpen = kRemote | queue::kAccessLocalWrite | queue::kAccessMwBind;
 
-// One end and what its program has seen so far. wr_ids count up; a completion must never go back.
-struct End {
+// One end, and what its program has seen so far.
+struct End : fuzz::Program {
   explicit End(Side& a_side)
       : side(a_side),
         open(side.make_buffer(kMemoryBytes, kOpen)),
         closed(side.make_buffer(kMemoryBytes, 0)),
         window(*side.regions().add_window(queue::PdId{1}, queue::WindowType::Type2)) {}
 
-  void check_completions() {
-    for (const Wc& wc : side.poll_send()) {
-      require(wc.wr_id >= send_seen && wc.wr_id < sends, "a send completes twice, out of order, or unposted");
-      send_seen = wc.wr_id + 1;
-    }
-    for (const Wc& wc : side.poll_recv()) {
-      require(wc.wr_id == recv_seen && wc.wr_id < recvs, "a receive completes twice, out of order, or unposted");
-      recv_seen = wc.wr_id + 1;
-    }
-    side.qp().take_reasons();
-  }
-  // What was not completed never will be.
-  void forget() {
-    send_seen = sends;
-    recv_seen = recvs;
-  }
-
   Side& side;
   sim::Buffer open;
-  sim::Buffer closed;  // nobody has the right to write it
-  queue::RKey window;  // over part of `open`, or not bound
-  std::uint64_t sends = 0, send_seen = 0;
-  std::uint64_t recvs = 0, recv_seen = 0;
+  sim::Buffer closed;        // nobody has the right to write it
+  queue::RKey window;        // over part of `open`, or not bound
   std::vector<Packet> kept;  // sent by this end, oldest first
 };
 
@@ -75,7 +56,7 @@ class Fuzz {
   void run() {
     for (std::size_t i = 0; i < kStepsMax && !input_.is_empty(); ++i) {
       step();
-      for (auto& end : ends_) end->check_completions();
+      for (auto& end : ends_) end->check_completions(end->side);
     }
     finish();
   }
@@ -257,8 +238,7 @@ class Fuzz {
     if (bits >= 240) {  // both start afresh
       for (End* each : {&end, &peer}) {
         require(each->side.to_state(pair_.now, wire::QpState::Reset).has_value(), "RESET was refused");
-        each->check_completions();
-        each->forget();
+        each->forget(each->side);
       }
       const std::uint32_t psn = input_.u16() << 8;
       end.side.connect(pair_.now, peer.side, {}, psn, psn);
@@ -273,7 +253,7 @@ class Fuzz {
   void finish() {
     for (auto& end : ends_) {
       require(end->side.to_state(pair_.now, wire::QpState::Err).has_value(), "ERR was refused");
-      end->check_completions();
+      end->check_completions(end->side);
       require(end->side.send_queue().empty(), "a send was not flushed");
       require(end->recv_seen == end->recvs, "a receive was not flushed");
       require(!end->side.engine().next_deadline(), "a timer runs in ERR");

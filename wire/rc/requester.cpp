@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "queue/check.h"
+#include "wire/rc/unwrapped.h"
 
 namespace nicless::wire {
 
@@ -12,11 +13,6 @@ using queue::SendOpcode;
 using queue::Wqe;
 
 namespace {
-
-// The first unwrapped PSN stays clear of zero, so that nothing an old packet says can go below it.
-constexpr std::uint64_t first_unwrapped(std::uint32_t psn) {
-  return (std::uint64_t{1} << 24) + (psn & Psn::kMask);
-}
 
 bool is_read(const Wqe& wqe) {
   return wqe.opcode == SendOpcode::Read;

@@ -6,6 +6,7 @@
 
 #include "queue/check.h"
 #include "queue/guarded_copy.h"
+#include "wire/rc/unwrapped.h"
 
 namespace nicless::wire {
 
@@ -51,7 +52,7 @@ Responder::Responder(Service service, const QpParts& parts, const QpAttributes& 
       inbound_(parts, attributes, reasons) {}
 
 void Responder::start() {
-  expected_psn_ = (std::uint64_t{1} << 24) + (attributes_.rq_psn & Psn::kMask);
+  expected_psn_ = first_unwrapped(attributes_.rq_psn);
   placed_psn_ = expected_psn_ - 1;
   msn_ = 0;
   gap_newest_psn_.reset();
