@@ -117,6 +117,10 @@ struct End {
     }
   }
 
+  ~End() { rdma_destroy_event_channel(channel); }
+  End(const End&) = delete;
+  End& operator=(const End&) = delete;
+
   void tear_down() {
     for (rdma_cm_id* id : ids) check(rdma_disconnect(id) == 0, "rdma_disconnect");
     for (int i = 0; i < count; ++i) next(RDMA_CM_EVENT_DISCONNECTED);

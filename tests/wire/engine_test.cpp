@@ -246,7 +246,8 @@ TEST_CASE("but in strict mode, packets come from the port's own UDP port, whiche
 }
 
 TEST_CASE("in strict mode a number says nothing: it is free, and its packets go to the RoCE v2 port", "[engine]") {
-  const std::uint32_t first = GENERATE(Addressing::kStrictQpnFirst, 0x123456u, Addressing::kStrictQpnFirstMax);
+  const std::uint32_t first =
+      GENERATE(as<std::uint32_t>{}, Addressing::kStrictQpnFirst, 0x123456, Addressing::kStrictQpnFirstMax);
   Engine engine(kRoceUdpPort, Addressing::strict(first));
   std::array<CountingQueuePair, 300> queue_pairs;  // more than a port takes that is named by its numbers
   std::set<queue::Qpn> qpns;
