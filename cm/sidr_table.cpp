@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "cm/sidr_table.h"
 
-#include <utility>
-
 #include "queue/check.h"
 
 namespace nicless::cm {
 
-SidrQuestion& SidrTable::ask(RequestId id, SidrQuestion question) {
-  const auto [place, is_new] = questions_.emplace(id, std::move(question));
+SidrQuestion& SidrTable::ask(RequestId id, const SidrQuestion& question) {
+  const auto [place, is_new] = questions_.emplace(id, question);
   NICLESS_CHECK(is_new);
   refresh(id);
   return place->second;
 }
 
-SidrAnswer& SidrTable::take(const AnswerKey& key, SidrAnswer answer) {
-  const auto [place, is_new] = answers_.emplace(key, std::move(answer));
+SidrAnswer& SidrTable::take(const AnswerKey& key, const SidrAnswer& answer) {
+  const auto [place, is_new] = answers_.emplace(key, answer);
   NICLESS_CHECK(is_new);
   refresh(key);
   return place->second;

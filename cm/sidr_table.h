@@ -37,8 +37,8 @@ class SidrTable {
   };
 
   // The key must be new here.
-  SidrQuestion& ask(RequestId id, SidrQuestion question);
-  SidrAnswer& take(const AnswerKey& key, SidrAnswer answer);
+  SidrQuestion& ask(RequestId id, const SidrQuestion& question);
+  SidrAnswer& take(const AnswerKey& key, const SidrAnswer& answer);
   // After any call to the machine: its deadline may have changed.
   void refresh(RequestId id);
   void refresh(const AnswerKey& key);
