@@ -30,7 +30,7 @@ std::string reject_reason(int status) {
     case 6:
       return number + ": the other side knows nothing of the connection (any more)";
     case 8:
-      return number + ": nobody listens there";
+      return number + ": nobody listens there, or who does is in the other mode (--rocev2 or not)";
     case 9:
       return number + ": the queue pairs of the two ends are of different types";
     case 10:
@@ -48,7 +48,7 @@ std::string sidr_status(int status) {
   const std::string number = "status " + std::to_string(status);
   switch (status) {
     case 1:
-      return number + ": nobody listens there";
+      return number + ": nobody listens there, or who does is in the other mode (--rocev2 or not)";
     case 2:
       return number + ": the program there refused";
     case 3:

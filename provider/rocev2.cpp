@@ -35,12 +35,14 @@ wire::SocketConfig rocev2_address() {
 queue::Error explain_taken_address(const queue::Error& error) {
   if (error.errno_value != EADDRINUSE) return error;
   const auto only = only_address();
-  return queue::error(
-      EADDRINUSE,
-      "UDP port 4791 of " + (only ? wire::to_string(*only) : std::string("this machine's addresses")) +
-          " is taken (ss -lup shows by whom): in strict RoCE v2 mode an address serves one process, and one "
-          "that names none holds them all; give each its own (NICLESS_DEVICES=nicless0=127.0.0.2) or leave "
-          "strict mode");
+  const std::string taken = only ? wire::to_string(*only) : std::string("this machine's addresses");
+  const std::string example = taken == "127.0.0.2" ? "127.0.0.3" : "127.0.0.2";
+  return queue::error(EADDRINUSE,
+                      "UDP port 4791 of " + taken +
+                          " is taken (ss -lup shows by whom): in strict RoCE v2 mode an address serves one process, "
+                          "and a process that has not exactly one holds them all; give each another one "
+                          "(NICLESS_DEVICES=nicless0=" +
+                          example + ") or leave strict mode");
 }
 
 }  // namespace nicless::provider

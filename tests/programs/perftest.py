@@ -81,10 +81,12 @@ def check_rows(role, text, wanted):
     got = [(size, None if wanted[0][1] is None else count) for size, count, _ in rows]
     if got != wanted:
         raise Failure(f"{role} printed rows of {got}, not of {wanted}")
+    # perftest takes the processor's frequency anew for each table; where noise spoils that, it says so and has no figures.
+    has_clock = "Correlation coefficient" not in text
     for size, count, figures in rows:
         # Of seven, the fifth is the standard deviation, in which perftest overflows where figures are large.
         judged = figures[:4] + figures[5:] if len(figures) == 7 else figures
-        if count < 1 or not all(math.isfinite(figure) and figure >= 0 for figure in judged) or not any(judged):
+        if count < 1 or has_clock and not (all(math.isfinite(figure) and figure >= 0 for figure in judged) and any(judged)):
             raise Failure(f"{role} printed figures that cannot be: {size} {count} {figures}")
 
 

@@ -41,11 +41,7 @@ int ReceiveBatch::receive(const UdpSocket& socket) {
 }
 
 bool ReceiveBatch::next(InDatagram& out) {
-  while (rest_.empty()) {
-    if (next_message_ == message_count_) return false;
-    open_message(messages_[next_message_], next_message_);
-    ++next_message_;
-  }
+  if (rest_.empty() && !open_next()) return false;
   current_.bytes = rest_.first(std::min(segment_bytes_, rest_.size()));
   rest_ = rest_.subspan(current_.bytes.size());
   out = current_;
@@ -60,10 +56,19 @@ void ReceiveBatch::prepare(std::size_t count) {
   }
 }
 
-// An empty datagram leaves nothing to read, and one that was cut is no packet: neither reaches the engine.
+// One that was cut is no packet. An empty one is the engine's to count.
+bool ReceiveBatch::open_next() {
+  while (next_message_ < message_count_) {
+    const std::size_t index = next_message_++;
+    if ((messages_[index].msg_hdr.msg_flags & MSG_TRUNC) != 0) continue;
+    open_message(messages_[index], index);
+    return true;
+  }
+  return false;
+}
+
 void ReceiveBatch::open_message(const mmsghdr& message, std::size_t index) {
   msghdr header = message.msg_hdr;
-  if ((header.msg_flags & MSG_TRUNC) != 0) return;
   current_.from = endpoint_of(names_[index]);
   current_.to = {local_address(header), local_port_};
   if (has_ip_options_) current_.ip = ip_options(header);

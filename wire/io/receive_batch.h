@@ -36,6 +36,7 @@ class ReceiveBatch {
   };
 
   void prepare(std::size_t count);
+  bool open_next();
   void open_message(const mmsghdr& message, std::size_t index);
   Gid local_address(msghdr& message) const;
   static IpOptions ip_options(msghdr& message);

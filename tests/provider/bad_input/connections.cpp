@@ -231,7 +231,8 @@ const std::vector<Mistake> kMistakesWithConnections{
      }},
     {"a connection where nobody listens",
      "REJECTED 8",
-     {"connection with 127.0.0.1:1: REJECTED, reason 8: nobody listens there"},
+     {"connection with 127.0.0.1:1: REJECTED, reason 8: nobody listens there, or who does is in the other mode "
+      "(--rocev2 or not)"},
      [](Bench&) {
        return on_resolved_id(RDMA_PS_TCP, [](rdma_cm_id* id, EventChannel& channel) {
          REQUIRE(connect_with(id, usual_param()) == "accepted");
@@ -240,7 +241,8 @@ const std::vector<Mistake> kMistakesWithConnections{
      }},
     {"a datagram service that nobody offers",
      "UNREACHABLE 1",
-     {"datagram service 127.0.0.1:1: UNREACHABLE, status 1: nobody listens there"},
+     {"datagram service 127.0.0.1:1: UNREACHABLE, status 1: nobody listens there, or who does is in the other mode "
+      "(--rocev2 or not)"},
      [](Bench&) {
        return on_resolved_id(RDMA_PS_UDP, [](rdma_cm_id* id, EventChannel& channel) {
          REQUIRE(connect_with(id, {}) == "accepted");

@@ -197,9 +197,9 @@ TEST_CASE("garbage, empty and truncated datagrams are counted and change nothing
   }
   close(raw);
   const EngineCounters seen = counters(*b);
-  CHECK(seen.datagrams_in == 2);
-  CHECK(seen.truncated == 1);
-  CHECK(seen.truncated + seen.bad_version + seen.unknown_opcode + seen.bad_pad + seen.bad_icrc == 2);
+  CHECK(seen.datagrams_in == 3);
+  CHECK(seen.truncated == 2);
+  CHECK(seen.truncated + seen.bad_version + seen.unknown_opcode + seen.bad_pad + seen.bad_icrc == 3);
 }
 
 TEST_CASE("an IPv6 datagram without a UDP checksum, as adapters send them, is taken", "[udp_port]") {
