@@ -13,10 +13,16 @@ SidrQuestion& SidrTable::ask(RequestId id, const SidrQuestion& question) {
 }
 
 SidrAnswer& SidrTable::take(const AnswerKey& key, const SidrAnswer& answer) {
+  if (answers_.size() >= kAnswersMax) forget_oldest_answer();
   const auto [place, is_new] = answers_.emplace(key, answer);
   NICLESS_CHECK(is_new);
   refresh(key);
   return place->second;
+}
+
+// Those that the program has still to answer have no deadline, and are as few as its backlog.
+void SidrTable::forget_oldest_answer() {
+  if (const auto oldest = answer_deadlines_.due(Instant::max())) erase(*oldest);
 }
 
 void SidrTable::refresh(RequestId id) {

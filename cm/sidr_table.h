@@ -30,6 +30,9 @@ struct SidrAnswer {
 class SidrTable {
  public:
   using RequestId = std::uint32_t;
+  // Anybody may ask, under any name: of the answers that have been given so many are kept, the newest. A question whose
+  // answer was forgotten is a new one.
+  static constexpr std::size_t kAnswersMax = 4096;
   struct AnswerKey {
     wire::Gid asker;
     RequestId id = 0;
@@ -55,6 +58,8 @@ class SidrTable {
   std::optional<AnswerKey> due_answer(Instant now) const { return answer_deadlines_.due(now); }
 
  private:
+  void forget_oldest_answer();
+
   std::map<RequestId, SidrQuestion> questions_;
   std::map<AnswerKey, SidrAnswer> answers_;
   queue::Deadlines<RequestId> question_deadlines_;

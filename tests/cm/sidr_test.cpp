@@ -241,5 +241,23 @@ TEST_CASE("the table knows questions by id and requests by id and asker, and wha
   CHECK(table.next_deadline() == std::nullopt);
 }
 
+TEST_CASE("given answers are kept up to a limit, the oldest is forgotten first, and none that is still to be given",
+          "[sidr]") {
+  SidrTable table;
+  const auto key = [](std::size_t n) { return SidrTable::AnswerKey{{}, static_cast<std::uint32_t>(n)}; };
+  const auto take = [&](std::size_t n) {
+    return &table.take(key(n), {SidrResponder({kTid, request()}), {nullptr, {}, {}, 0}, nullptr});
+  };
+  take(0);  // not given
+  for (std::size_t n = 1; n <= SidrTable::kAnswersMax; ++n) {
+    REQUIRE(take(n)->responder.answer(Instant(milliseconds(n)), reply()).has_value());
+    table.refresh(key(n));
+  }
+  CHECK(table.find(key(0)) != nullptr);
+  CHECK(table.find(key(1)) == nullptr);
+  CHECK(table.find(key(2)) != nullptr);
+  CHECK(table.find(key(SidrTable::kAnswersMax)) != nullptr);
+}
+
 }  // namespace
 }  // namespace nicless::cm::test
