@@ -35,7 +35,6 @@ struct Agent {
   SidrTable sidr GUARDED_BY(mutex);
   queue::Rng rng GUARDED_BY(mutex);
   std::vector<nicless_gsi*> closing GUARDED_BY(mutex);  // to be closed once the lock is free
-  std::uint64_t malformed GUARDED_BY(mutex) = 0;        // datagrams that were dropped
   const std::uint32_t tid_high;
 
   explicit Agent(std::uint64_t seed);
@@ -55,8 +54,6 @@ struct Agent {
 
   void on_mad(Instant now, nicless_gsi* at, const wire::Endpoint& remote, const wire::Gid& local,
               const wire::CmMessage& message) REQUIRES(mutex);
-  // What is no message of a connection manager of this version is dropped and counted. IBTA 13.4.5.
-  void on_malformed(const wire::Endpoint& remote, wire::CmDecodeError error) REQUIRES(mutex);
   void on_unreachable(Instant now, const wire::Endpoint& remote) REQUIRES(mutex);
   void on_deadline(Instant now) REQUIRES(mutex);
 

@@ -14,6 +14,7 @@
 #include "cm/multicast.h"
 #include "cm/resolve.h"
 #include "provider/private.h"
+#include "wire/packet/raw_gid.h"
 
 namespace nicless::cm {
 namespace {
@@ -208,7 +209,7 @@ Result<void> bind_device(Agent& agent, CmId& id, const wire::Gid& local) NO_THRE
   id.verbs = id.device->verbs;
   id.port_num = place->port;
   if (id.pd == nullptr) id.pd = id.device->pd;
-  std::memcpy(id.route.addr.addr.ibaddr.sgid.raw, local.bytes.data(), local.bytes.size());
+  wire::to_raw(local, id.route.addr.addr.ibaddr.sgid.raw);
   id.route.addr.addr.ibaddr.pkey = htons(0xffff);
   return {};
 }

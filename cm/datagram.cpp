@@ -10,6 +10,7 @@
 #include "cm/messages.h"
 #include "cm/requests.h"
 #include "provider/private.h"
+#include "wire/packet/raw_gid.h"
 
 namespace nicless::cm {
 namespace {
@@ -143,7 +144,7 @@ ibv_ah_attr address_handle_of(const CmId& id, const wire::Gid& destination) {
   ibv_ah_attr attr{};
   attr.is_global = 1;
   attr.port_num = id.port_num;
-  std::memcpy(attr.grh.dgid.raw, destination.bytes.data(), destination.bytes.size());
+  wire::to_raw(destination, attr.grh.dgid.raw);
   attr.grh.sgid_index = id.place.index;
   attr.grh.hop_limit = 64;
   attr.grh.traffic_class = id.tos;

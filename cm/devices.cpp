@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <string>
 
 #include "cm/address.h"
+#include "wire/packet/raw_gid.h"
 
 namespace nicless::cm {
 
@@ -50,9 +50,8 @@ void Devices::visit_gids(F&& visit) {
       for (int i = 0; i < std::min(attr.gid_tbl_len, 256); ++i) {
         ibv_gid entry{};
         if (ibv_query_gid(device->verbs, port, i, &entry) != 0) continue;
-        wire::Gid gid;
-        std::memcpy(gid.bytes.data(), entry.raw, sizeof entry.raw);
-        if (visit(GidPlace{device.get(), port, static_cast<std::uint8_t>(i), attr.active_mtu}, gid)) return;
+        const GidPlace place{device.get(), port, static_cast<std::uint8_t>(i), attr.active_mtu};
+        if (visit(place, wire::from_raw(entry.raw))) return;
       }
     }
   }

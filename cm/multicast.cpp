@@ -13,6 +13,7 @@
 #include "cm/conn_param.h"
 #include "cm/datagram.h"
 #include "provider/private.h"
+#include "wire/packet/raw_gid.h"
 
 namespace nicless::cm {
 namespace {
@@ -27,9 +28,7 @@ std::size_t group_address_bytes(const sockaddr* address) {
 
 wire::Gid group_of(const sockaddr& address) {
   if (address.sa_family != AF_IB) return to_gid(address);
-  wire::Gid gid;
-  std::memcpy(gid.bytes.data(), reinterpret_cast<const sockaddr_ib&>(address).sib_addr.sib_raw, gid.bytes.size());
-  return gid;
+  return wire::from_raw(reinterpret_cast<const sockaddr_ib&>(address).sib_addr.sib_raw);
 }
 
 bool is_ipv4_group(const wire::Gid& gid) {
@@ -67,7 +66,7 @@ CmEvent* joined(CmId& id, Membership& membership) {
 
 Result<void> attach(ibv_qp* qp, const wire::Gid& group) {
   ibv_gid gid{};
-  std::memcpy(gid.raw, group.bytes.data(), sizeof gid.raw);
+  wire::to_raw(group, gid.raw);
   if (int e = ibv_attach_mcast(qp, &gid, 0))
     return queue::error(e, "the queue pair cannot enter " + wire::to_string(group));
   return {};
@@ -75,7 +74,7 @@ Result<void> attach(ibv_qp* qp, const wire::Gid& group) {
 
 void detach(ibv_qp* qp, const wire::Gid& group) {
   ibv_gid gid{};
-  std::memcpy(gid.raw, group.bytes.data(), sizeof gid.raw);
+  wire::to_raw(group, gid.raw);
   ibv_detach_mcast(qp, &gid, 0);
 }
 

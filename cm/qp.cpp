@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cm/agent.h"
+#include "wire/packet/raw_gid.h"
 
 namespace nicless::cm {
 namespace {
@@ -142,7 +143,7 @@ int fill_init(const CmId& id, const Agreement& agreed, ibv_qp_attr& attr) {
 int fill_rtr(const CmId& id, const Agreement& agreed, ibv_qp_attr& attr) {
   attr.ah_attr.is_global = 1;
   attr.ah_attr.port_num = id.port_num;
-  std::memcpy(attr.ah_attr.grh.dgid.raw, id.remote.address.bytes.data(), id.remote.address.bytes.size());
+  wire::to_raw(id.remote.address, attr.ah_attr.grh.dgid.raw);
   attr.ah_attr.grh.sgid_index = id.place.index;
   attr.ah_attr.grh.hop_limit = agreed.hop_limit;
   attr.ah_attr.grh.traffic_class = agreed.traffic_class;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Requests that arrive at a listener, and what becomes of connections, as events: rdma_get_cm_event(3).
 #include <cerrno>
-#include <cstring>
+#include <memory>
 #include <string>
 
 #include "cm/address.h"
@@ -12,6 +12,7 @@
 #include "cm/requests.h"
 #include "provider/private.h"
 #include "wire/packet/cm_answers.h"
+#include "wire/packet/raw_gid.h"
 
 namespace nicless::cm {
 namespace {
@@ -94,17 +95,17 @@ void report(CmId& id, const ConnectionEvent& event) {
 
 CmId* make_requested_id(Agent& agent, CmId& listener, MadPath& path, const Asker& asker) {
   std::uint16_t port = 0;
-  if (!agent.devices.find(path.local) || nicless_gsi_shared(&path.gsi, &port) != 0) return nullptr;
-  auto* made = new CmId(&channel_of(listener.channel), listener.context, listener.ps, listener.qp_type);
-  static_cast<void>(bind_device(agent, *made, path.local));  // found a moment ago
+  if (nicless_gsi_shared(&path.gsi, &port) != 0) return nullptr;
+  auto made = std::make_unique<CmId>(&channel_of(listener.channel), listener.context, listener.ps, listener.qp_type);
+  if (!bind_device(agent, *made, path.local)) return nullptr;
   made->stage = CmId::Stage::Requested;
   made->ack_timeout = listener.ack_timeout;
   made->remote = {path.remote.address, asker.cma.source_port};
   made->source_port = asker.service_port;
   made->route.addr.src_storage = to_address(asker.cma.destination, asker.service_port);
   made->route.addr.dst_storage = to_address(asker.cma.source, asker.cma.source_port);
-  std::memcpy(made->route.addr.addr.ibaddr.dgid.raw, made->remote.address.bytes.data(), 16);
-  return made;
+  wire::to_raw(made->remote.address, made->route.addr.addr.ibaddr.dgid.raw);
+  return made.release();
 }
 
 CmEvent* make_request_event(CmId& listener, CmId& requested) {

@@ -14,6 +14,7 @@
 #include "cm/address.h"
 #include "cm/agent.h"
 #include "provider/private.h"
+#include "wire/packet/raw_gid.h"
 
 namespace nicless::cm {
 namespace {
@@ -57,7 +58,7 @@ constexpr std::uint8_t kExactly = 2;  // selector of a path record field
 void show_addresses(CmId& id, const sockaddr& source, const sockaddr& destination) {
   std::memcpy(&id.route.addr.src_storage, &source, address_bytes(source.sa_family));
   std::memcpy(&id.route.addr.dst_storage, &destination, address_bytes(destination.sa_family));
-  std::memcpy(id.route.addr.addr.ibaddr.dgid.raw, id.remote.address.bytes.data(), 16);
+  wire::to_raw(id.remote.address, id.route.addr.addr.ibaddr.dgid.raw);
 }
 
 void show_path(CmId& id) {

@@ -7,15 +7,13 @@
 
 #include "provider/runtime.h"
 #include "wire/packet/cm_answers.h"
+#include "wire/packet/raw_gid.h"
 
 namespace nicless::provider {
 namespace {
 
 wire::Endpoint to_endpoint(const nicless_endpoint& plain) {
-  wire::Endpoint endpoint;
-  std::memcpy(endpoint.address.bytes.data(), plain.address, sizeof plain.address);
-  endpoint.port = plain.port;
-  return endpoint;
+  return {wire::from_raw(plain.address), plain.port};
 }
 
 // What cannot be sent is as good as lost on the way: the peer asks again.

@@ -2,21 +2,15 @@
 // ibv_attach_mcast(3), ibv_detach_mcast(3): a queue pair's port hears the IP groups that stand for a multicast GID.
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <vector>
 
 #include "provider/objects.h"
 #include "provider/qp.h"
 #include "wire/multicast.h"
+#include "wire/packet/raw_gid.h"
 
 namespace nicless::provider {
 namespace {
-
-wire::Gid gid_of(const ibv_gid& verbs) {
-  wire::Gid gid;
-  std::memcpy(gid.bytes.data(), verbs.raw, gid.bytes.size());
-  return gid;
-}
 
 std::vector<unsigned> interfaces_of(const Device& device) {
   std::vector<unsigned> interfaces;
@@ -82,7 +76,7 @@ auto find_attachment(Qp& qp, const wire::Gid& gid) {
 Result<void> attach_mcast(ibv_qp* verbs, const ibv_gid* verbs_gid) {
   Qp& qp = qp_of(verbs);
   if (auto alive = qp.context.check_alive(); !alive) return alive;
-  const wire::Gid gid = gid_of(*verbs_gid);
+  const wire::Gid gid = wire::from_raw(verbs_gid->raw);
   if (verbs->qp_type != IBV_QPT_UD)
     return queue::error(EINVAL, "only queue pairs of type UD can be in multicast groups");
   if (!wire::is_multicast(gid)) {
@@ -108,7 +102,7 @@ Result<void> attach_mcast(ibv_qp* verbs, const ibv_gid* verbs_gid) {
 Result<void> detach_mcast(ibv_qp* verbs, const ibv_gid* verbs_gid) {
   Qp& qp = qp_of(verbs);
   if (auto alive = qp.context.check_alive(); !alive) return alive;
-  const wire::Gid gid = gid_of(*verbs_gid);
+  const wire::Gid gid = wire::from_raw(verbs_gid->raw);
   wire::UdpPort& port = *qp.seat.port;
   queue::MutexLock lock(port.mutex);
   const auto attachment = find_attachment(qp, gid);

@@ -11,6 +11,7 @@
 #include "provider/rocev2.h"
 #include "provider/runtime.h"
 #include "wire/io/clock.h"
+#include "wire/packet/raw_gid.h"
 
 using nicless::provider::CmDesk;
 using nicless::provider::guard;
@@ -58,12 +59,6 @@ Result<void> check_is_here(wire::SocketConfig config) {
   const auto bound = wire::UdpSocket::open(config);
   if (!bound) return bound.error();
   return {};
-}
-
-wire::Gid gid_of(const std::uint8_t address[16]) {
-  wire::Gid gid;
-  std::memcpy(gid.bytes.data(), address, gid.bytes.size());
-  return gid;
 }
 
 // Opened at the first call; a forked child opens its own.
@@ -151,8 +146,8 @@ int nicless_gsi_send(nicless_gsi* gsi, const uint8_t local[16], const nicless_en
                      const uint8_t mad[NICLESS_MAD_BYTES]) {
   return value_of([&]() -> Result<void> {
     wire::Mad out;
-    out.from = {gid_of(local), gsi->port->udp_port()};
-    out.to = {gid_of(remote->address), remote->port};
+    out.from = {wire::from_raw(local), gsi->port->udp_port()};
+    out.to = {wire::from_raw(remote->address), remote->port};
     out.ip.traffic_class = traffic_class;
     std::memcpy(out.bytes.data(), mad, out.bytes.size());
     auto runtime = Runtime::current();

@@ -24,12 +24,6 @@ constexpr std::uint8_t joined(unsigned a, unsigned b, unsigned c = 0) {
   return static_cast<std::uint8_t>(a | b | c);
 }
 
-Gid gid_of(std::array<std::byte, 16> bytes) {
-  Gid gid;
-  gid.bytes = bytes;
-  return gid;
-}
-
 template <typename Body>
 void read_ids(const Reader& r, Body& body) {
   body.local_id = CommId(r.u32<0>());
@@ -59,8 +53,8 @@ CmPath read_req_path(const Reader& r) {
   CmPath path;
   path.local_lid = r.u16<At>();
   path.remote_lid = r.u16<At + 2>();
-  path.local_gid = gid_of(r.array<At + 4, 16>());
-  path.remote_gid = gid_of(r.array<At + 20, 16>());
+  path.local_gid = {r.array<At + 4, 16>()};
+  path.remote_gid = {r.array<At + 20, 16>()};
   path.flow_label = r.u32<At + 36>() >> 12;
   path.packet_rate = bits<0, 6>(r.u8<At + 39>());
   path.traffic_class = r.u8<At + 40>();
@@ -278,8 +272,8 @@ void read(const Reader& r, CmLap& lap) {
   CmPath& path = lap.alternate;
   path.local_lid = r.u16<20>();
   path.remote_lid = r.u16<22>();
-  path.local_gid = gid_of(r.array<24, 16>());
-  path.remote_gid = gid_of(r.array<40, 16>());
+  path.local_gid = {r.array<24, 16>()};
+  path.remote_gid = {r.array<40, 16>()};
   path.flow_label = r.u32<56>() >> 12;
   path.traffic_class = r.u8<59>();
   path.hop_limit = r.u8<60>();

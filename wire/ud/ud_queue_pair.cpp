@@ -18,10 +18,6 @@ namespace {
 // With the top bit set, the Q_Key of the work request gives way to the queue pair's own. IBTA 10.2.5.
 constexpr std::uint32_t kOwnQkeyBit = 0x80000000;
 
-Gid gid_of(const std::array<std::byte, 16>& bytes) {
-  return Gid{bytes};
-}
-
 std::optional<queue::SgFault> fill(const queue::SgCursor& list, const PacketView& packet, const InDatagram& datagram) {
   if (kGrhBytes + packet.payload.size() > list.usable_length()) return list.fault();
   if (auto fault = list.scatter(0, make_grh(datagram))) return fault;
@@ -64,8 +60,8 @@ bool UdQueuePair::next_datagram(queue::Instant, OutDatagram& out) {
 
 void UdQueuePair::build_headers(const queue::Wqe& wqe, OutDatagram& out) {
   const queue::DatagramAddress& to = wqe.datagram;
-  out.from = Endpoint{gid_of(to.local_gid), datagram_source_port(to.flow_label, parts_.qpn)};
-  out.to = Endpoint{gid_of(to.remote_gid), 0};
+  out.from = Endpoint{Gid{to.local_gid}, datagram_source_port(to.flow_label, parts_.qpn)};
+  out.to = Endpoint{Gid{to.remote_gid}, 0};
   out.ip = IpOptions{to.traffic_class, to.hop_limit};
   Headers headers;
   const Op op = wqe.opcode == SendOpcode::SendImm ? Op::SendOnlyImm : Op::SendOnly;
