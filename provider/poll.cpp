@@ -40,7 +40,7 @@ void on_empty(queue::Instant now) {
 bool drive_port(Runtime& runtime, wire::UdpPort& port, queue::Instant now, bool is_poller) {
   if (is_poller) port.mark_polled(now);
   if (!port.mutex.try_lock()) return false;  // somebody else is the engine just now
-  const wire::TurnReport report = port.turn(now);
+  const wire::TurnReport report = port.turn(now, wire::UdpPort::By::Program);
   port.mutex.unlock();
   runtime.settle(port, report);
   return report.received != 0;

@@ -34,10 +34,20 @@ int ReceiveBatch::receive(const UdpSocket& socket) {
   rest_ = {};
   local_port_ = socket.port();
   has_ip_options_ = socket.tells_ip_options();
-  int count = raw::recvmmsg(socket.fd(), messages_.data(), kMessagesMax);
+  int count = has_backlog_ ? raw::recvmmsg(socket.fd(), messages_.data(), kMessagesMax) : receive_one(socket.fd());
   if (count == -EAGAIN || count == -EINTR) count = 0;
+  has_backlog_ = count > 0;
   if (count > 0) message_count_ = static_cast<std::size_t>(count);
   return count;
+}
+
+// Where messages come one by one, a second look at the socket for each of them is in vain, and costs a third of the
+// first.
+int ReceiveBatch::receive_one(int fd) {
+  const int bytes = raw::recvmsg(fd, &messages_[0].msg_hdr, MSG_DONTWAIT);
+  if (bytes < 0) return bytes;
+  messages_[0].msg_len = static_cast<unsigned>(bytes);
+  return 1;
 }
 
 bool ReceiveBatch::next(InDatagram& out) {
@@ -45,6 +55,7 @@ bool ReceiveBatch::next(InDatagram& out) {
   current_.bytes = rest_.first(std::min(segment_bytes_, rest_.size()));
   rest_ = rest_.subspan(current_.bytes.size());
   out = current_;
+  ++current_.likely_ip_id;
   return true;
 }
 
@@ -71,6 +82,7 @@ void ReceiveBatch::open_message(const mmsghdr& message, std::size_t index) {
   msghdr header = message.msg_hdr;
   current_.from = endpoint_of(names_[index]);
   current_.to = {local_address(header), local_port_};
+  current_.likely_ip_id = 0;
   if (has_ip_options_) current_.ip = ip_options(header);
   rest_ = std::span(bytes_.get() + index * kMessageBytes, message.msg_len);
   const auto joined = find_control<int>(header, IPPROTO_UDP, UDP_GRO);

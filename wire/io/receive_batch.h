@@ -35,6 +35,7 @@ class ReceiveBatch {
     std::array<char, 256> bytes;
   };
 
+  int receive_one(int fd);
   void prepare(std::size_t count);
   bool open_next();
   void open_message(const mmsghdr& message, std::size_t index);
@@ -49,6 +50,7 @@ class ReceiveBatch {
 
   std::uint16_t local_port_ = 0;
   bool has_ip_options_ = false;
+  bool has_backlog_ = false;  // the last call found something: there may be more at once
   std::size_t message_count_ = 0;
   std::size_t next_message_ = 0;
   // The message that next() is in: what is left of it, and its segment size.

@@ -50,6 +50,9 @@ struct InDatagram {
   Endpoint from;
   Endpoint to;     // the local address it was sent to, and the local port
   IpOptions ip{};  // as received, where the socket tells (UdpSocket::tell_ip_options)
+  // What the IPv4 identification probably was, which a socket does not tell: Linux numbers the segments of one datagram
+  // from 0. Saves working it out from the ICRC, which takes as long as the check itself.
+  std::uint16_t likely_ip_id = 0;
 };
 
 // Flattens a sealed datagram: simulation, traces, tests. Payload that the program has unmapped since reads as zeros.

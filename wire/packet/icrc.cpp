@@ -126,15 +126,15 @@ std::uint32_t rewind(std::uint32_t crc_difference, std::size_t bytes) {
   return multiply(multiply(kRewind.low[bytes & 0xff], kRewind.high[bytes >> 8]), crc_difference);
 }
 
-// CRC is linear: the CRC with id 0 and the one that came differ by what the id's two bytes do, carried through all that
-// follows. Taken back through those bytes, it must be the id itself, and nothing above 16 bits.
-IcrcCheck recover_ip_id(std::uint32_t difference, std::size_t datagram_bytes) {
-  if (difference == 0) return {true, 0};
+// CRC is linear: the CRC with an assumed id and the one that came differ by what the two ids' difference does, carried
+// through all that follows. Taken back through those bytes, it must be that difference, and nothing above 16 bits.
+IcrcCheck recover_ip_id(std::uint32_t difference, std::uint16_t assumed, std::size_t datagram_bytes) {
+  if (difference == 0) return {true, assumed};
   constexpr std::size_t kFromIdToUdp = kIpv4HeaderBytes - 4;
   const std::size_t covered = kFromIdToUdp + kUdpHeaderBytes + datagram_bytes - kIcrcBytes;
   const std::uint32_t id = rewind(difference, covered);
   if (id > 0xffff) return {};
-  return {true, static_cast<std::uint16_t>((id << 8 | id >> 8) & 0xffff)};
+  return {true, static_cast<std::uint16_t>(assumed ^ ((id << 8 | id >> 8) & 0xffff))};
 }
 
 // The ICRC stands least significant byte first.
@@ -170,8 +170,8 @@ std::uint32_t compute_icrc(const InDatagram& datagram, std::uint16_t ip_id) {
 IcrcCheck check_icrc(const InDatagram& datagram) {
   const std::span<const std::byte> bytes = datagram.bytes;
   if (bytes.size() < Bth::kSize + kIcrcBytes || bytes.size() > kUdpPayloadBytesMax) return {};
-  const std::uint32_t difference = compute_icrc(datagram, 0) ^ load_icrc(bytes.last(kIcrcBytes));
-  if (datagram.to.address.is_ipv4()) return recover_ip_id(difference, bytes.size());
+  const std::uint32_t difference = compute_icrc(datagram, datagram.likely_ip_id) ^ load_icrc(bytes.last(kIcrcBytes));
+  if (datagram.to.address.is_ipv4()) return recover_ip_id(difference, datagram.likely_ip_id, bytes.size());
   return {difference == 0, 0};
 }
 
