@@ -161,6 +161,24 @@ std::optional<Instant> Agent::next_deadline() const {
   return queue::earliest(connections.next_deadline(), sidr.next_deadline());
 }
 
+bool Agent::close_unused() {
+  const auto unused = ports.take_unused();
+  if (unused.empty() && closing_ == 0) return false;
+  close_unlocked(unused);
+  closed_.wait(mutex, [this]() NO_THREAD_SAFETY_ANALYSIS { return closing_ == 0; });
+  return true;
+}
+
+// Closing waits for the progress thread, which may be waiting for the lock.
+void Agent::close_unlocked(const std::vector<nicless_gsi*>& unused) {
+  ++closing_;
+  mutex.unlock();
+  for (nicless_gsi* gsi : unused) nicless_gsi_close(gsi);
+  mutex.lock();
+  --closing_;
+  closed_.notify_all();
+}
+
 CmId* Agent::find_listener(wire::ServiceId service, const wire::Gid& local) const {
   const auto space = wire::port_space_of(service);
   if (!space) return nullptr;
@@ -230,9 +248,8 @@ Turn::Turn(Agent& agent) NO_THREAD_SAFETY_ANALYSIS : agent_(agent) {
 
 Turn::~Turn() NO_THREAD_SAFETY_ANALYSIS {
   const auto deadline = agent_.next_deadline();
-  const std::vector<nicless_gsi*> closing = std::exchange(agent_.closing, {});
+  if (const auto unused = agent_.ports.take_unused(); !unused.empty()) agent_.close_unlocked(unused);
   agent_.mutex.unlock();
-  for (nicless_gsi* gsi : closing) nicless_gsi_close(gsi);
   if (deadline && (!deadline_before_ || *deadline < *deadline_before_)) nicless_cm_deadline_changed();
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -34,7 +35,6 @@ struct Agent {
   Switchboard connections GUARDED_BY(mutex);
   SidrTable sidr GUARDED_BY(mutex);
   queue::Rng rng GUARDED_BY(mutex);
-  std::vector<nicless_gsi*> closing GUARDED_BY(mutex);  // to be closed once the lock is free
   const std::uint32_t tid_high;
 
   explicit Agent(std::uint64_t seed);
@@ -48,6 +48,10 @@ struct Agent {
   // What the connections have to send and to say.
   void flush() REQUIRES(mutex);
 
+  // Closes the sockets that nobody holds, and waits for those that other threads are closing; without the lock, which
+  // it gives up and takes again. False: there were none.
+  bool close_unused() REQUIRES(mutex);
+
   std::optional<Instant> next_deadline() const REQUIRES(mutex);
   // Who listens for that service at that address of this machine.
   CmId* find_listener(wire::ServiceId service, const wire::Gid& local) const REQUIRES(mutex);
@@ -59,6 +63,13 @@ struct Agent {
 
   // The process exits: on_deadline says farewell to every peer, at once. See agent.cpp.
   std::atomic<bool> is_leaving = false;
+
+ private:
+  friend class Turn;
+  void close_unlocked(const std::vector<nicless_gsi*>& unused) NO_THREAD_SAFETY_ANALYSIS;
+
+  int closing_ GUARDED_BY(mutex) = 0;  // threads that are closing sockets
+  std::condition_variable_any closed_;
 };
 
 Instant now();

@@ -131,8 +131,8 @@ Result<void> destroy_id(CmId& id) {
     id.connection = nullptr;
     release_datagram(**agent, id);
     id.stage = CmId::Stage::Idle;  // listens no more
-    if (id.binding)
-      if (nicless_gsi* unused = (*agent)->ports.release(*id.binding, id)) (*agent)->closing.push_back(unused);
+    if (id.binding) (*agent)->ports.release(*id.binding, id);
+    id.binding.reset();
     if (id.events_outstanding > 0) queued = take_queued(id);
     id.events_outstanding -= static_cast<unsigned>(queued.size());
   }

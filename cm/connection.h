@@ -108,6 +108,8 @@ class Connection {
   bool is_established() const { return std::holds_alternative<Established>(state_); }
   bool is_answering() const { return std::holds_alternative<ReqReceived>(state_); }
   bool awaits_reply() const { return std::holds_alternative<ReqSent>(state_); }
+  // The peer may ask again: the request is not answered, or the answer not confirmed.
+  bool is_unconfirmed() const { return is_answering() || std::holds_alternative<RepSent>(state_); }
   // Waits for the peer without a deadline of its own: established, or told by an MRA to be patient.
   bool is_probeable() const;
   // The peer's queue pair, which can have no other connection: while this one stands or is being made. 0: none.

@@ -37,6 +37,9 @@ struct ConnectionEntry {
   MadPath path;
   CmId* owner = nullptr;     // null: the program has destroyed the id, the release goes on
   queue::Qpn indexed_qpn{};  // of the peer, while the table finds the entry by it
+  // The UDP port that the request came to, which stays open, whatever becomes of the listener, as long as the peer may
+  // ask there again: a closed one would tell it that nobody listens. Null at the active end.
+  std::shared_ptr<void> listener_port{};
 };
 
 class ConnectionTable {

@@ -21,6 +21,13 @@ void pump(SidrAnswer& answer) {
   while (const auto message = answer.responder.next_message()) send(answer.path, *message);
 }
 
+// It is the peer's now, and stays only to be repeated.
+void send_and_release(SidrAnswer& answer) {
+  answer.owner = nullptr;
+  answer.listener_port.reset();
+  pump(answer);
+}
+
 std::string with(const CmId& id) {
   return "datagram service " + wire::to_string(id.remote) + ": UNREACHABLE, ";
 }
@@ -87,8 +94,7 @@ Result<void> give(CmId& id, const wire::CmSidrRep& reply) {
     return queue::error(EINVAL, "the id did not come with a CONNECT_REQUEST, or was answered already");
   SidrAnswer& answer = *(*agent)->sidr.find(*id.sidr_request);
   if (auto given = answer.responder.answer(now(), reply); !given) return given;
-  answer.owner = nullptr;
-  pump(answer);
+  send_and_release(answer);
   (*agent)->sidr.refresh(*id.sidr_request);
   id.sidr_request.reset();
   id.stage = CmId::Stage::Connecting;
@@ -157,8 +163,7 @@ void release_datagram(Agent& agent, CmId& id) {
   if (!id.sidr_request) return;
   SidrAnswer& answer = *agent.sidr.find(*id.sidr_request);
   static_cast<void>(answer.responder.answer(now(), build_sidr_refusal({})));
-  answer.owner = nullptr;
-  pump(answer);
+  send_and_release(answer);
   agent.sidr.refresh(*id.sidr_request);
   id.sidr_request.reset();
 }
@@ -180,7 +185,7 @@ bool sidr_request_arrived(Agent& agent, MadPath path, const wire::CmMessage& mes
     refuse(path, message);
     return true;
   }
-  agent.sidr.take(key, {SidrResponder(message), path, requested});
+  agent.sidr.take(key, {SidrResponder(message), path, requested, listener->binding->socket});
   requested->sidr_request = key;
   CmEvent* event = make_request_event(*listener, *requested);
   event->param.ud = {};

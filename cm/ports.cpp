@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <string>
+#include <utility>
 
 #include "cm/address.h"
 #include "cm/cm_id.h"
@@ -56,26 +57,27 @@ Result<Binding> Ports::bind(const BindRequest& request, CmId& owner) {
   const auto socket = socket_for(request, binding);
   if (!socket) return socket.error();
   binding.socket = *socket;
-  ++binding.socket->users;
   bound_[binding.port()].push_back({binding, &owner});
   return binding;
 }
 
-Result<PortSocket*> Ports::socket_for(const BindRequest& request, const Binding& wanted) {
+Result<Ports::Socket> Ports::socket_for(const BindRequest& request, const Binding& wanted) {
+  std::erase_if(sockets_, [](const auto& socket) { return socket.expired(); });
   if (const std::uint16_t port = port_of(*request.address); port != 0) {
-    for (PortSocket& socket : sockets_)
-      if (socket.port == port && covers(socket, wanted)) return &socket;
+    for (const auto& each : sockets_)
+      if (Socket socket = each.lock(); socket->port == port && covers(*socket, wanted)) return socket;
   }
   return open(request, wanted);
 }
 
-Result<PortSocket*> Ports::open(const BindRequest& request, const Binding& wanted) {
+Result<Ports::Socket> Ports::open(const BindRequest& request, const Binding& wanted) {
   PortSocket socket{.is_wildcard = wanted.is_wildcard,
                     .takes_ipv6 = wanted.takes_ipv6,
                     .takes_ipv4 = wanted.takes_ipv4,
                     .address = wanted.address};
   const int flags = request.v6_only ? NICLESS_GSI_V6ONLY : 0;
   if (int e = nicless_gsi_open(request.address, flags, &socket.gsi, &socket.port)) {
+    if (e == EADDRINUSE) give_up_unbound(port_of(*request.address), wanted);
     const std::string where = to_string(*request.address);
     if (e == EADDRINUSE && nicless_services_are_sockets() == 0)
       return queue::error(e, where + ": the RoCE v2 port of this address is another process's");
@@ -84,8 +86,28 @@ Result<PortSocket*> Ports::open(const BindRequest& request, const Binding& wante
     if (e == EACCES) return queue::error(e, where + ": ports below net.ipv4.ip_unprivileged_port_start need root");
     return queue::error(e, where + ": the UDP socket behind the port cannot be opened");
   }
-  sockets_.push_back(socket);
-  return &sockets_.back();
+  Socket opened(new PortSocket(socket), [this](const PortSocket* dying) {
+    if (dying->gsi != nullptr) unused_.push_back(dying->gsi);
+    delete dying;
+  });
+  sockets_.push_back(opened);
+  return opened;
+}
+
+bool Ports::is_bound(const PortSocket& socket) const {
+  const auto place = bound_.find(socket.port);
+  return place != bound_.end() && std::any_of(place->second.begin(), place->second.end(), [&](const Bound& bound) {
+           return bound.binding.socket.get() == &socket;
+         });
+}
+
+void Ports::give_up_unbound(std::uint16_t port, const Binding& wanted) {
+  for (const auto& each : sockets_) {
+    const Socket socket = each.lock();
+    if (socket->port != port || !overlap(*socket, wanted) || is_bound(*socket)) continue;
+    if (socket->gsi != nullptr) unused_.push_back(std::exchange(socket->gsi, nullptr));
+    socket->port = 0;  // nobody's any more
+  }
 }
 
 Result<void> Ports::check_listening(const Binding& binding, const CmId& owner) const {
@@ -113,16 +135,16 @@ std::uint16_t Ports::unused_port(queue::Rng& rng) const {
   return port;
 }
 
-nicless_gsi* Ports::release(const Binding& binding, const CmId& owner) {
+void Ports::release(const Binding& binding, const CmId& owner) {
   const auto place = bound_.find(binding.port());
   if (place != bound_.end()) {
     std::erase_if(place->second, [&](const Bound& bound) { return bound.owner == &owner; });
     if (place->second.empty()) bound_.erase(place);
   }
-  if (--binding.socket->users > 0) return nullptr;
-  nicless_gsi* gsi = binding.socket->gsi;
-  sockets_.remove_if([&](const PortSocket& socket) { return &socket == binding.socket; });
-  return gsi;
+}
+
+std::vector<nicless_gsi*> Ports::take_unused() {
+  return std::exchange(unused_, {});
 }
 
 CmId* Ports::find_listener(rdma_port_space space, std::uint16_t port, const wire::Gid& destination) const {

@@ -132,6 +132,7 @@ void request_arrived(Agent& agent, CmId& listener, MadPath path,
   child->starting_psn = wire::Psn(agent.rng.next_u32());
   const Identity me = agent.make_identity(child->device->ca_guid);
   child->connection = &agent.connections.add(Connection::answer(me, message), path, child);
+  child->connection->listener_port = listener.binding->socket;
   CmEvent* event = make_request_event(listener, *child);
   event->param.conn = conn_param(req);
   event->set_private_data(req.user_data());

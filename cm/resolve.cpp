@@ -129,11 +129,14 @@ Result<void> bind_locked(Agent& agent, CmId& id, const sockaddr& address) REQUIR
   sockaddr_storage wanted = has_device ? copy_address(address) : any_address(address.sa_family, port_of(address));
   if (port_of(address) == 0 && nicless_services_are_sockets() == 0)
     set_port(wanted, agent.ports.unused_port(agent.rng));
-  auto binding = agent.ports.bind({id.ps, &as_sockaddr(wanted), id.may_share_address, id.is_v6_only}, id);
+  const BindRequest request{id.ps, &as_sockaddr(wanted), id.may_share_address, id.is_v6_only};
+  auto binding = agent.ports.bind(request, id);
+  if (!binding && binding.error().errno_value == EADDRINUSE && agent.close_unused())
+    binding = agent.ports.bind(request, id);
   if (!binding) return binding.error();
   if (has_device) {
     if (const auto bound = bind_device(agent, id, to_gid(address)); !bound) {
-      if (nicless_gsi* unused = agent.ports.release(*binding, id)) agent.closing.push_back(unused);
+      agent.ports.release(*binding, id);
       return bound.error();
     }
   }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct SidrQuestion {
 struct SidrAnswer {
   SidrResponder responder;
   MadPath path;
-  CmId* owner;  // null once it has been given
+  CmId* owner;                            // null once it has been given
+  std::shared_ptr<void> listener_port{};  // open until then, as that of a connection (connection_table.h)
 };
 
 class SidrTable {

@@ -40,6 +40,7 @@ void Switchboard::pump(ConnectionEntry& entry, Instant now) {
   while (auto message = entry.connection.next_message()) outbox_.push_back({entry.path, *message});
   while (auto event = entry.connection.next_event())
     if (entry.owner != nullptr) told_.push_back({entry.owner, *event});
+  if (!entry.connection.is_unconfirmed()) entry.listener_port.reset();
   if (entry.owner == nullptr && entry.connection.is_finished()) return table_.erase(entry);
   table_.refresh(entry);
   if (entry.connection.is_probeable()) peers_.watch(now, entry.path.remote);

@@ -2,7 +2,7 @@
 // Goal: whatever the network, the programs and dying processes do, each id hears a possible story, each thing once, and
 // in the end both ends of a connection agree that it stands, or neither believes it. Method: two or three processes
 // that connect to one another in virtual time, over links that lose, double and reorder; programs that accept, refuse,
-// think, leave and die at random; seeds (tests/cm/seeds.txt runs for ever) and an oracle.
+// think, leave, close their listeners and die at random; seeds (tests/cm/seeds.txt runs for ever) and an oracle.
 #include <catch2/catch.hpp>
 #include <set>
 #include <stdexcept>
@@ -55,6 +55,7 @@ class Run {
       for (const seconds within : {seconds(15), seconds(30), kConnectWithin}) plan(within, [this] { die_somewhere(); });
     }
     if (rng_.chance(0.3)) plan(kConnectWithin, [this] { cut_off_somewhere(); });
+    for (std::uint32_t i = rng_.below(6); i > 0; --i) plan(kConnectWithin, [this] { stop_listening_somewhere(); });
     network_.run_until(network_.now + kConnectWithin + kSettleWithin);
     network_.heal();
     network_.run_until(network_.now + kSettleWithin);
@@ -101,6 +102,15 @@ class Run {
     });
   }
 
+  void stop_listening_somewhere() {
+    const std::size_t host = rng_.below(static_cast<std::uint32_t>(config_.hosts));
+    if (!network_.is_alive(host)) return;
+    network_.stop_listening(host);
+    network_.at(network_.now + some_time(), [this, host] {
+      if (network_.is_alive(host)) network_.listen(host);
+    });
+  }
+
   void cut_off_somewhere() {
     network_.cut(rng_.below(static_cast<std::uint32_t>(config_.hosts)), seconds(rng_.below(200)));
   }
@@ -133,6 +143,7 @@ class Run {
 
   void check_agreement() {
     for (Id& id : network_.ids()) {
+      if (id.is_denied) fail("ICMP denies that there is anybody, while " + id.name + " has an answer to give");
       if (!id.is_established()) continue;
       Id* peer = network_.peer_of(id);
       if (peer == nullptr) fail(id.name + " is established, and there is no such connection at the other end");
@@ -151,6 +162,8 @@ class Run {
     if (!network_.run_until_idle(kSettleWithin)) fail("the network never rests");
     for (std::size_t host = 0; host < config_.hosts; ++host) {
       if (network_.is_alive(host) && network_.connections(host) != 0) fail("a connection is left over");
+      network_.stop_listening(host);
+      if (network_.has_service_port(host)) fail("nobody listens, and the port is held");
     }
   }
 

@@ -69,6 +69,18 @@ void Network::start(std::size_t host) {
   ++hosts_[host].lives;
   hosts_[host].queue_pairs = 0;
   hosts_[host].queued = 0;
+  listen(host);
+}
+
+void Network::stop_listening(std::size_t host) {
+  note("host " + std::to_string(host) + " listens no more");
+  hosts_[host].listener.reset();
+}
+
+void Network::listen(std::size_t host) {
+  std::shared_ptr<int> held = hosts_[host].service_port.lock();
+  hosts_[host].listener = held != nullptr ? held : std::make_shared<int>(0);
+  hosts_[host].service_port = hosts_[host].listener;
 }
 
 void Network::kill(std::size_t host) {
@@ -76,6 +88,7 @@ void Network::kill(std::size_t host) {
   for (Id& id : ids_)
     if (id.host == host) id.entry = nullptr;
   hosts_[host].board.reset();
+  hosts_[host].listener.reset();
 }
 
 void Network::exit(std::size_t host) {
@@ -96,7 +109,7 @@ wire::Endpoint Network::process_endpoint(std::size_t host) const {
 
 bool Network::is_open(std::size_t host, std::uint16_t port) const {
   if (!is_alive(host)) return false;
-  return port == service_endpoint(host).port || port == process_endpoint(host).port;
+  return port == process_endpoint(host).port || (port == service_endpoint(host).port && has_service_port(host));
 }
 
 queue::Qpn Network::next_qpn(std::size_t host) {
@@ -201,6 +214,7 @@ void Network::lose_next(std::size_t from, std::size_t to, const std::string& nam
 
 void Network::arrive(std::size_t from, std::size_t host, const wire::LinkDatagram& datagram) {
   if (!is_open(host, datagram.to.port)) {
+    deny(host, datagram);
     if (!is_alive(from)) return;
     hosts_[from].board->on_unreachable(now, datagram.to);
     return flush(from);
@@ -213,10 +227,26 @@ void Network::arrive(std::size_t from, std::size_t host, const wire::LinkDatagra
   if (const auto answer = wire::answer_of_nobody(message)) send(host, {path, *answer});
 }
 
+// ICMP says that nobody listens. Of a request that a living id has still to answer, that is a lie.
+void Network::deny(std::size_t host, const wire::LinkDatagram& datagram) {
+  const wire::CmMessage message = decode(datagram);
+  const auto* req = std::get_if<wire::CmReq>(&message.body);
+  if (req == nullptr) return;
+  for (Id& id : ids_) {
+    if (id.host != host || id.entry == nullptr || id.is_active || !id.connection().is_unconfirmed()) continue;
+    if (id.connection().remote_id() != req->local_id) continue;
+    note(id.name + " is denied");
+    id.is_denied = true;
+  }
+}
+
 void Network::request_arrived(std::size_t host, const MadPath& path, const wire::CmMessage& message) {
+  if (hosts_[host].listener == nullptr)
+    return send(host, {path, wire::refusal(message, wire::RejReason::InvalidServiceId)});
   if (hosts_[host].queued >= config_.backlog) return;
   Id& id = add_id(host, false);
   id.entry = &hosts_[host].board->add(Connection::answer(make_identity(host), message), path, to_owner(id));
+  id.entry->listener_port = hosts_[host].listener;
   ++hosts_[host].queued;
   const int life = id.life;
   at(now + std::chrono::milliseconds(rng_.below(4) == 0 ? rng_.below(3000) : 0), [this, &id, host, life] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Hosts with a process each that connect to one another, in virtual time: every process has the Switchboard of a real
-// one and a listener; links lose, double and reorder their messages; a process can be killed, and another started in
-// its place. What the programs do is the test's, and scheduled with at(). Thread-compatible.
+// one and a listener, which can go and come; links lose, double and reorder their messages; a process can be killed,
+// and another started in its place. What the programs do is the test's, and scheduled with at(). Thread-compatible.
 #pragma once
 
 #include <deque>
@@ -30,6 +30,7 @@ struct Id : Story {
   ConnectionEntry* entry = nullptr;  // null: destroyed, or its process is dead
   std::vector<ConnectionEvent> events;
   bool is_impossible = false;  // it has heard what may not follow
+  bool is_denied = false;      // its peer was told that nobody listens
 
   Connection& connection() { return entry->connection; }
   bool is_established() const { return entry != nullptr && entry->connection.is_established(); }
@@ -60,6 +61,9 @@ class Network {
   void kill(std::size_t host);   // says nothing any more; its ports are closed
   void exit(std::size_t host);   // says farewell before
   void start(std::size_t host);  // after kill()
+  void stop_listening(std::size_t host);
+  void listen(std::size_t host);  // after that
+  bool has_service_port(std::size_t host) const { return !hosts_[host].service_port.expired(); }
   bool is_alive(std::size_t host) const { return hosts_[host].board != nullptr; }
   void cut(std::size_t host, queue::Duration time);  // nothing comes to it or from it
   void heal();                                       // no faults from now on
@@ -85,11 +89,14 @@ class Network {
     std::uint32_t queue_pairs = 0;
     std::size_t queued = 0;  // requests that the program has not fetched
     Instant cut_until{};
+    std::shared_ptr<int> listener;      // null: nobody listens
+    std::weak_ptr<int> service_port{};  // there while somebody holds it
   };
   bool step(Instant until);
   void rebuild_links(const wire::LinkConfig& faults);
   std::optional<Instant> next_time() const;
   void arrive(std::size_t from, std::size_t host, const wire::LinkDatagram& datagram);
+  void deny(std::size_t host, const wire::LinkDatagram& datagram);
   void request_arrived(std::size_t host, const MadPath& path, const wire::CmMessage& message);
   void act(Id& id);
   void flush(std::size_t host);

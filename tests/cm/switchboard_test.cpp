@@ -195,6 +195,53 @@ TEST_CASE("a request that finds the backlog full is forgotten, and asked again",
   for (const Id* id : asked) CHECK(id->is_established());
 }
 
+TEST_CASE("a listener that goes leaves its port to the requests it has taken, until they are answered",
+          "[switchboard]") {
+  Willing network;
+  std::vector<Id*> taken;
+  network.on_request = [&taken](Id& id) { taken.push_back(&id); };
+  Id& asking = network.connect(0, 1);
+  network.wait(seconds(4));
+  REQUIRE(taken.size() == 1);
+  network.stop_listening(1);
+  Id& late = network.connect(2, 1);
+  network.wait(seconds(1));
+  CHECK(late.events == std::vector<ConnectionEvent>{Rejected{.reason = wire::RejReason::InvalidServiceId}});
+  CHECK(asking.events.empty());
+  CHECK(network.has_service_port(1));
+  SECTION("accepted, and the answer is lost") {
+    network.lose_next(1, 0, "REP");
+    network.accept(*taken[0]);
+    CHECK(network.has_service_port(1));
+    network.wait(seconds(10));
+    CHECK(names_of(asking) == Names{"REPLIED"});
+    CHECK(taken[0]->is_established());
+  }
+  SECTION("refused") {
+    network.reject(*taken[0]);
+    network.wait(milliseconds(2));
+    CHECK(asking.events == std::vector<ConnectionEvent>{Rejected{.reason = wire::RejReason::ConsumerDefined}});
+  }
+  SECTION("destroyed") {
+    network.destroy(*taken[0]);
+    network.wait(milliseconds(2));
+    CHECK(asking.events == std::vector<ConnectionEvent>{Rejected{.reason = wire::RejReason::ConsumerDefined}});
+  }
+  SECTION("given up by the peer") {
+    network.destroy(asking);
+    network.wait(milliseconds(2));
+    CHECK(names_of(*taken[0]) == Names{"REJECTED"});
+  }
+  CHECK_FALSE(network.has_service_port(1));
+}
+
+TEST_CASE("a listener that goes frees its port at once when all it has taken is answered", "[switchboard]") {
+  Willing network;
+  network.connected(0, 1);
+  network.stop_listening(1);
+  CHECK_FALSE(network.has_service_port(1));
+}
+
 TEST_CASE("nothing is kept of connections that are over", "[switchboard]") {
   Willing network;
   auto [active, passive] = network.connected(0, 1);
