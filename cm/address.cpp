@@ -2,9 +2,12 @@
 #include "cm/address.h"
 
 #include <arpa/inet.h>
+#include <endian.h>
 
 #include <algorithm>
 #include <cstring>
+
+#include "wire/packet/raw_gid.h"
 
 namespace nicless::cm {
 namespace {
@@ -15,14 +18,20 @@ const sockaddr_in& v4(const sockaddr& address) {
 const sockaddr_in6& v6(const sockaddr& address) {
   return reinterpret_cast<const sockaddr_in6&>(address);
 }
+const sockaddr_ib& ib(const sockaddr& address) {
+  return reinterpret_cast<const sockaddr_ib&>(address);
+}
 
 constexpr std::byte kOnes{0xff};
+constexpr std::uint64_t kSidPort = 0xffff;  // of a service id
+constexpr std::uint64_t kSidPortSpace = ~kSidPort;
 
 }  // namespace
 
 socklen_t address_bytes(sa_family_t family) {
   if (family == AF_INET) return sizeof(sockaddr_in);
   if (family == AF_INET6) return sizeof(sockaddr_in6);
+  if (family == AF_IB) return sizeof(sockaddr_ib);
   return 0;
 }
 
@@ -38,6 +47,7 @@ sockaddr_storage copy_address(const sockaddr& address) {
 
 bool is_any(const sockaddr& address) {
   if (address.sa_family == AF_INET) return v4(address).sin_addr.s_addr == INADDR_ANY;
+  if (address.sa_family == AF_IB) return to_gid(address) == wire::Gid{};
   return IN6_IS_ADDR_UNSPECIFIED(&v6(address).sin6_addr);
 }
 
@@ -49,6 +59,7 @@ bool is_loopback(const sockaddr& address) {
 std::uint16_t port_of(const sockaddr& address) {
   if (address.sa_family == AF_INET) return ntohs(v4(address).sin_port);
   if (address.sa_family == AF_INET6) return ntohs(v6(address).sin6_port);
+  if (address.sa_family == AF_IB) return static_cast<std::uint16_t>(be64toh(ib(address).sib_sid));
   return 0;
 }
 
@@ -64,6 +75,8 @@ wire::Gid to_gid(const sockaddr& address) {
     std::memcpy(gid.bytes.data() + 12, &v4(address).sin_addr, 4);
   } else if (address.sa_family == AF_INET6) {
     std::memcpy(gid.bytes.data(), &v6(address).sin6_addr, 16);
+  } else if (address.sa_family == AF_IB) {
+    gid = wire::from_raw(ib(address).sib_addr.sib_raw);
   }
   return gid;
 }
@@ -81,6 +94,20 @@ sockaddr_storage to_address(const wire::Gid& gid, std::uint16_t port) {
   }
   set_port(address, port);
   return address;
+}
+
+sockaddr_ib to_ib_address(const wire::Gid& gid, std::uint16_t port_space, std::uint16_t port) {
+  sockaddr_ib address{};
+  address.sib_family = AF_IB;
+  address.sib_pkey = htons(0xffff);
+  wire::to_raw(gid, address.sib_addr.sib_raw);
+  address.sib_sid = htobe64(std::uint64_t{port_space} << 16 | port);
+  address.sib_sid_mask = htobe64((port_space != 0 ? kSidPortSpace : 0) | (port != 0 ? kSidPort : 0));
+  return address;
+}
+
+std::uint16_t port_space_of(const sockaddr& address) {
+  return static_cast<std::uint16_t>((be64toh(ib(address).sib_sid & ib(address).sib_sid_mask)) >> 16);
 }
 
 sockaddr_storage loopback(sa_family_t family, std::uint16_t port) {

@@ -6,9 +6,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 
+#include "cm/address.h"
 #include "cm/agent.h"
+#include "cm/errno_shape.h"
 #include "cm/event_channel.h"
 #include "cm/rdma65.h"
 
@@ -26,9 +29,20 @@ char* copy(const char* text) {
   return text == nullptr ? nullptr : ::strdup(text);
 }
 
-int socket_type(int qp_type) {
-  if (qp_type == 0) return 0;
-  return qp_type == IBV_QPT_UD ? SOCK_DGRAM : SOCK_STREAM;
+std::optional<int> socket_type(int qp_type) {
+  switch (qp_type) {
+    case 0:  // any
+      return 0;
+    case IBV_QPT_UD:
+      return SOCK_DGRAM;
+    case IBV_QPT_RC:
+    case IBV_QPT_UC:
+    case IBV_QPT_XRC_SEND:
+    case IBV_QPT_XRC_RECV:
+      return SOCK_STREAM;
+    default:
+      return std::nullopt;
+  }
 }
 
 int protocol(int port_space, int type) {
@@ -38,28 +52,43 @@ int protocol(int port_space, int type) {
   return 0;
 }
 
-addrinfo to_socket_hints(const rdma_addrinfo& hints) {
+addrinfo to_socket_hints(const rdma_addrinfo& hints, int type) {
   addrinfo wanted{};
   if (hints.ai_flags & RAI_PASSIVE) wanted.ai_flags |= AI_PASSIVE;
   if (hints.ai_flags & RAI_NUMERICHOST) wanted.ai_flags |= AI_NUMERICHOST;
-  wanted.ai_family = hints.ai_family;
-  wanted.ai_socktype = socket_type(hints.ai_qp_type);
+  if (hints.ai_family != AF_IB) wanted.ai_family = hints.ai_family;  // else the GID is written as an IP address
+  wanted.ai_socktype = type;
   wanted.ai_protocol = protocol(hints.ai_port_space, wanted.ai_socktype);
   return wanted;
+}
+
+bool wants_gid(const rdma_addrinfo& hints) {
+  constexpr int kNeeded = RAI_FAMILY | RAI_NUMERICHOST;
+  return hints.ai_family == AF_IB && (hints.ai_flags & kNeeded) == kNeeded;
+}
+
+sockaddr_storage in_family(const addrinfo& found, const rdma_addrinfo& hints, int port_space) {
+  if (!wants_gid(hints)) return copy_address(*found.ai_addr);
+  const wire::Gid gid = is_any(*found.ai_addr) ? wire::Gid{} : to_gid(*found.ai_addr);
+  const sockaddr_ib named = to_ib_address(gid, static_cast<std::uint16_t>(port_space), port_of(*found.ai_addr));
+  sockaddr_storage address{};
+  std::memcpy(&address, &named, sizeof named);
+  return address;
 }
 
 // The first address that was found, in the hints' terms where they say something.
 int fill_found(rdma_addrinfo& info, const rdma_addrinfo& hints, const addrinfo& found) {
   const bool is_datagram = found.ai_socktype == SOCK_DGRAM;
   info.ai_flags = hints.ai_flags & RAI_PASSIVE;
-  info.ai_family = found.ai_family;
   info.ai_qp_type = hints.ai_qp_type != 0 ? hints.ai_qp_type : is_datagram ? IBV_QPT_UD : IBV_QPT_RC;
   info.ai_port_space = hints.ai_port_space != 0 ? hints.ai_port_space : is_datagram ? RDMA_PS_UDP : RDMA_PS_TCP;
   const bool is_passive = (hints.ai_flags & RAI_PASSIVE) != 0;
+  const sockaddr_storage named = in_family(found, hints, info.ai_port_space);
+  info.ai_family = named.ss_family;
   sockaddr*& address = is_passive ? info.ai_src_addr : info.ai_dst_addr;
-  address = copy(found.ai_addr, found.ai_addrlen);
+  address = copy(&as_sockaddr(named), address_bytes(named.ss_family));
   if (address == nullptr) return EAI_MEMORY;
-  (is_passive ? info.ai_src_len : info.ai_dst_len) = found.ai_addrlen;
+  (is_passive ? info.ai_src_len : info.ai_dst_len) = address_bytes(named.ss_family);
   (is_passive ? info.ai_src_canonname : info.ai_dst_canonname) = copy(found.ai_canonname);
   return 0;
 }
@@ -67,7 +96,11 @@ int fill_found(rdma_addrinfo& info, const rdma_addrinfo& hints, const addrinfo& 
 int look_up(rdma_addrinfo& info, const char* node, const char* service, const rdma_addrinfo* hints) {
   const rdma_addrinfo none{};
   addrinfo wanted{};
-  if (hints != nullptr) wanted = to_socket_hints(*hints);
+  if (hints != nullptr) {
+    const auto type = socket_type(hints->ai_qp_type);
+    if (!type) return EAI_SOCKTYPE;
+    wanted = to_socket_hints(*hints, *type);
+  }
   addrinfo* found = nullptr;
   if (int e = ::getaddrinfo(node, service, hints == nullptr ? nullptr : &wanted, &found)) return e;
   const int e = fill_found(info, hints == nullptr ? none : *hints, *found);
@@ -93,18 +126,28 @@ int add_source(rdma_addrinfo& info, const rdma_addrinfo* hints) {
   return info.ai_src_addr == nullptr ? EAI_MEMORY : 0;
 }
 
+// Of InfiniBand ports, which there are none of: the others are skipped. rdma_getaddrinfo(3).
+queue::Error nothing_by_sa(const char* node, const char* service, int flags) {
+  if (node != nullptr || (flags & kLookUpByDns) != 0)
+    return queue::error(EOPNOTSUPP, "RAI_SA looks up services, not nodes, and goes without RAI_DNS");
+  if (service == nullptr) return queue::error(EINVAL, "RAI_SA looks up a service, and none is given");
+  return queue::error(ENOENT, "no port has a subnet administrator to ask, as none is InfiniBand's; leave out RAI_SA");
+}
+
+int refuse(const queue::Error& error) {
+  fail("rdma_getaddrinfo", error);
+  return -1;
+}
+
 }  // namespace
 
 int look_up_addrinfo(const char* node, const char* service, const rdma_addrinfo* hints, rdma_addrinfo** result) {
-  if (result == nullptr || (node == nullptr && service == nullptr && hints == nullptr)) {
-    errno = EINVAL;
-    return -1;
-  }
+  if (result == nullptr) return refuse(queue::error(EINVAL, "res is NULL"));
+  if (node == nullptr && service == nullptr && hints == nullptr)
+    return refuse(queue::error(EINVAL, "neither node nor service nor hints are given"));
   constexpr int kFlags = RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY | kLookUpByDns;
-  if (hints != nullptr && (hints->ai_flags & kLookUpBySa) != 0) {
-    errno = EOPNOTSUPP;
-    return -1;
-  }
+  if (hints != nullptr && (hints->ai_flags & kLookUpBySa) != 0)
+    return refuse(nothing_by_sa(node, service, hints->ai_flags));
   if (hints != nullptr && (hints->ai_flags & ~kFlags) != 0) return EAI_BADFLAGS;
   auto* info = static_cast<rdma_addrinfo*>(std::calloc(1, sizeof(rdma_addrinfo)));
   if (info == nullptr) return EAI_MEMORY;

@@ -121,12 +121,16 @@ Instant now() {
 
 Agent::Agent(std::uint64_t seed) : rng(seed), tid_high(static_cast<std::uint32_t>(seed >> 32)) {}
 
+Agent* Agent::running() {
+  Current* seen = current.load(std::memory_order_acquire);
+  return seen != nullptr && seen->generation == nicless_process_generation() ? &seen->agent : nullptr;
+}
+
 // The parent's agent stays where it is in a child, unused: its lock may be held by a thread that does not exist there.
 Result<Agent*> Agent::instance() {
-  const std::uint64_t generation = nicless_process_generation();
+  if (Agent* made = running()) return made;
   Current* seen = current.load(std::memory_order_acquire);
-  if (seen != nullptr && seen->generation == generation) return &seen->agent;
-  auto* made = new Current{generation, Agent(nicless_random())};
+  auto* made = new Current{nicless_process_generation(), Agent(nicless_random())};
   if (!current.compare_exchange_strong(seen, made)) {
     delete made;  // another thread was faster
     return &seen->agent;

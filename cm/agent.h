@@ -28,6 +28,8 @@ struct Agent {
   // The one of this process; a forked child gets its own at the first call and leaves the parent's alone. ENODEV or
   // what the engine says when it cannot start.
   static Result<Agent*> instance();
+  // The same, if it has been made; else null.
+  static Agent* running();
 
   queue::Mutex mutex;
   Devices devices GUARDED_BY(mutex);

@@ -42,8 +42,11 @@ Result<void> set_sharing(Agent& agent, CmId& id, int may_share) REQUIRES(agent.m
   return {};
 }
 
-Result<void> set_v6_only(CmId& id, int is_v6_only) {
-  if (id.stage != CmId::Stage::Idle) return queue::error(EINVAL, "the id is bound already");
+Result<void> set_v6_only(Agent& agent, CmId& id, int is_v6_only) REQUIRES(agent.mutex) {
+  if (id.stage != CmId::Stage::Idle && id.stage != CmId::Stage::Bound)
+    return queue::error(EINVAL, "the id listens or has a peer already");
+  if (id.binding)
+    if (auto narrowed = agent.ports.set_v6_only(*id.binding, id, is_v6_only != 0); !narrowed) return narrowed;
   id.is_v6_only = is_v6_only != 0;
   return {};
 }
@@ -73,7 +76,8 @@ Result<void> set_id_option(Agent& agent, CmId& id, int name, const OptionValue& 
       return with_value<int>(option,
                              [&](auto value) NO_THREAD_SAFETY_ANALYSIS { return set_sharing(agent, id, value); });
     case RDMA_OPTION_ID_AFONLY:
-      return with_value<int>(option, [&](auto value) { return set_v6_only(id, value); });
+      return with_value<int>(option,
+                             [&](auto value) NO_THREAD_SAFETY_ANALYSIS { return set_v6_only(agent, id, value); });
     default:
       return queue::error(ENOSYS, "no such option of an id");
   }
@@ -82,16 +86,27 @@ Result<void> set_id_option(Agent& agent, CmId& id, int name, const OptionValue& 
 // Requests that nobody will fetch any more: their ids go, and the peers are told.
 void discard(const std::vector<CmEvent*>& events) {
   for (CmEvent* event : events) {
-    if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) static_cast<void>(destroy_id(id_of(event->id)));
-    delete event;
+    rdma_cm_id* requested = event->event == RDMA_CM_EVENT_CONNECT_REQUEST ? event->id : nullptr;
+    ack_cm_event(*event);
+    if (requested != nullptr) static_cast<void>(destroy_id(id_of(requested)));
   }
+}
+
+// With what is queued, and the ids of requests among it. How many events those are.
+unsigned move(CmId& id, rdma_event_channel* channel) {
+  const auto queued = take_queued(id);
+  report_to(id, channel);
+  for (CmEvent* event : queued) {
+    channel_of(channel).events.push(event);
+    if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) move(id_of(event->id), channel);
+  }
+  return static_cast<unsigned>(queued.size());
 }
 
 }  // namespace
 
-CmId::CmId(EventChannel* for_channel, void* user_context, rdma_port_space space, ibv_qp_type type)
+CmId::CmId(void* user_context, rdma_port_space space, ibv_qp_type type)
     : rdma_cm_id{}, generation(nicless_process_generation()) {
-  channel = for_channel;
   context = user_context;
   ps = space;
   qp_type = type;
@@ -114,11 +129,21 @@ Result<CmId*> create_id(rdma_event_channel* channel, void* context, rdma_port_sp
     if (!own) return own.error();
     reports_to = *own;
   }
-  auto* id = new CmId(reports_to, context, ps, qp_type);
+  auto* id = new CmId(context, ps, qp_type);
   id->is_sync = channel == nullptr;
   Turn turn(**agent);
+  report_to(*id, reports_to);
   id->starting_psn = wire::Psn((*agent)->rng.next_u32());
   return id;
+}
+
+void release(Agent& agent, CmId& id) NO_THREAD_SAFETY_ANALYSIS {
+  if (id.connection != nullptr) agent.orphan(*id.connection, now());
+  id.connection = nullptr;
+  release_datagram(agent, id);
+  id.stage = CmId::Stage::Idle;  // listens no more
+  if (id.binding) agent.ports.release(*id.binding, id);
+  id.binding.reset();
 }
 
 Result<void> destroy_id(CmId& id) {
@@ -127,22 +152,18 @@ Result<void> destroy_id(CmId& id) {
   std::vector<CmEvent*> queued;
   {
     Turn turn(**agent);
-    if (id.connection != nullptr) (*agent)->orphan(*id.connection, now());
-    id.connection = nullptr;
-    release_datagram(**agent, id);
-    id.stage = CmId::Stage::Idle;  // listens no more
-    if (id.binding) (*agent)->ports.release(*id.binding, id);
-    id.binding.reset();
+    release(**agent, id);
     if (id.events_outstanding > 0) queued = take_queued(id);
-    id.events_outstanding -= static_cast<unsigned>(queued.size());
   }
   discard(queued);
   release_shown_event(id);
+  rdma_event_channel* const channel = id.channel;
   {
     Turn turn(**agent);
     id.acknowledged.wait((*agent)->mutex, [&] { return id.events_outstanding == 0; });
+    report_to(id, nullptr);
   }
-  if (id.is_sync) destroy_event_channel(channel_of(id.channel));
+  if (id.is_sync && channel != nullptr) destroy_event_channel(channel_of(channel));
   delete &id;
   return {};
 }
@@ -159,13 +180,13 @@ Result<void> migrate_id(CmId& id, rdma_event_channel* channel) {
   if (!agent) return agent.error();
   rdma_event_channel* old = id.channel;
   release_shown_event(id);
-  Turn turn(**agent);
-  const auto queued = take_queued(id);
-  id.channel = channel;
-  for (CmEvent* event : queued) channel_of(channel).events.push(event);
-  const bool was_sync = std::exchange(id.is_sync, to_sync);
-  const auto moved = static_cast<unsigned>(queued.size());
-  id.acknowledged.wait((*agent)->mutex, [&] { return id.events_outstanding <= moved; });
+  bool was_sync = false;
+  {
+    Turn turn(**agent);
+    const unsigned moved = move(id, channel);
+    was_sync = std::exchange(id.is_sync, to_sync);
+    id.acknowledged.wait((*agent)->mutex, [&] { return id.events_outstanding <= moved; });
+  }
   if (was_sync) destroy_event_channel(channel_of(old));
   return {};
 }

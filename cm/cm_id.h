@@ -32,7 +32,7 @@ struct Membership;
 struct CmId : rdma_cm_id {
   enum class Stage : std::uint8_t { Idle, Bound, AddressResolved, RouteResolved, Listening, Requested, Connecting };
 
-  CmId(EventChannel* for_channel, void* user_context, rdma_port_space space, ibv_qp_type type);
+  CmId(void* user_context, rdma_port_space space, ibv_qp_type type);
   ~CmId();
 
   const std::uint64_t generation;
@@ -91,6 +91,8 @@ inline CmId& id_of(rdma_cm_id* id) {
 Result<CmId*> create_id(rdma_event_channel* channel, void* context, rdma_port_space ps, ibv_qp_type qp_type);
 // Tells the peer, forgets what is queued, waits until the program has acknowledged what it fetched.
 Result<void> destroy_id(CmId& id);
+// The first half of it: the connection ends, the port is free, nothing will be told any more. The agent's lock is held.
+void release(Agent& agent, CmId& id);
 Result<void> migrate_id(CmId& id, rdma_event_channel* channel);
 Result<void> set_option(CmId& id, int level, int name, const void* value, std::size_t bytes);
 

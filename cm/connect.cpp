@@ -107,6 +107,17 @@ std::uint8_t choose(const std::uint8_t* asked, std::uint8_t requested, std::uint
   return asked == nullptr || *asked == RDMA_MAX_RESP_RES ? std::min(requested, device_max) : *asked;
 }
 
+Result<void> reject_connection(CmId& id, std::span<const std::byte> private_data, wire::RejReason reason) {
+  if (auto ok = check_length(private_data.size(), wire::CmRej::kPrivateBytes); !ok) return ok;
+  const auto agent = Agent::instance();
+  if (!agent) return agent.error();
+  Turn turn(**agent);
+  if (id.connection == nullptr) return queue::error(EINVAL, "there is no request here to reject");
+  auto rejected = id.connection->connection.reject(reason, private_data);
+  (*agent)->pump(*id.connection, now());
+  return rejected;
+}
+
 }  // namespace
 
 Result<void> connect(CmId& id, const rdma_conn_param* param) {
@@ -162,14 +173,8 @@ Result<void> accept(CmId& id, const rdma_conn_param* param) {
 }
 
 Result<void> reject(CmId& id, std::span<const std::byte> private_data, wire::RejReason reason) {
-  if (is_datagram(id)) return reject_datagram(id, private_data);
-  if (auto ok = check_length(private_data.size(), wire::CmRej::kPrivateBytes); !ok) return ok;
-  const auto agent = Agent::instance();
-  if (!agent) return agent.error();
-  Turn turn(**agent);
-  if (id.connection == nullptr) return queue::error(EINVAL, "there is no request here to reject");
-  auto rejected = id.connection->connection.reject(reason, private_data);
-  (*agent)->pump(*id.connection, now());
+  auto rejected = is_datagram(id) ? reject_datagram(id, private_data) : reject_connection(id, private_data, reason);
+  if (rejected) release_shown_event(id);  // the request, of a synchronous listener
   return rejected;
 }
 

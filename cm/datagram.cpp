@@ -138,7 +138,9 @@ Result<void> connect_datagram(CmId& id, const rdma_conn_param* param) {
 Result<void> accept_datagram(CmId& id, const rdma_conn_param* param) {
   const auto data = private_data_of(param);
   if (auto ok = check_length(data.size(), wire::CmSidrRep::kPrivateBytes); !ok) return ok;
-  return give(id, build_sidr_reply(queue::Qpn(qp_number(id, param)), RDMA_UDP_QKEY, data));
+  auto given = give(id, build_sidr_reply(queue::Qpn(qp_number(id, param)), RDMA_UDP_QKEY, data));
+  if (given) release_shown_event(id);
+  return given;
 }
 
 Result<void> reject_datagram(CmId& id, std::span<const std::byte> private_data) {
@@ -189,7 +191,7 @@ bool sidr_request_arrived(Agent& agent, MadPath path, const wire::CmMessage& mes
   requested->sidr_request = key;
   CmEvent* event = make_request_event(*listener, *requested);
   event->param.ud = {};
-  event->set_private_data(request.user_data());
+  event->set_private_data(user_data(*listener, request.private_data));
   report(event);
   return true;
 }

@@ -58,14 +58,23 @@ auto to_pointer(const char* call, Body&& body) noexcept {
   return result ? *result : nullptr;
 }
 
-// int rdma_*(id, ...): NULL is EINVAL, an id from before a fork ENODEV; else what the body says.
+// int rdma_destroy_*(id, ...): NULL is EINVAL, an id from before a fork ENODEV; else what the body says.
 template <typename Body>
-int on_id(const char* call, rdma_cm_id* id, Body&& body) noexcept {
+int on_any_id(const char* call, rdma_cm_id* id, Body&& body) noexcept {
   return to_int(call, [&]() -> Result<void> {
     if (id == nullptr) return queue::error(EINVAL, "the id is NULL");
     CmId& ours = id_of(id);
     if (auto alive = check_alive(ours.generation, "rdma_cm_id"); !alive) return alive;
     return body(ours);
+  });
+}
+
+// int rdma_*(id, ...): and an id whose event channel is gone is EBADF, as its descriptor would be in the kernel.
+template <typename Body>
+int on_id(const char* call, rdma_cm_id* id, Body&& body) noexcept {
+  return on_any_id(call, id, [&](CmId& ours) -> Result<void> {
+    if (ours.channel != nullptr) return body(ours);
+    return queue::error(EBADF, "the id's event channel was destroyed; all that is left to do is to destroy the id");
   });
 }
 

@@ -64,6 +64,25 @@ bool prepare(CmEvent& event) {
   }
 }
 
+void release_ids(Agent& agent, EventChannel& channel) {
+  Turn turn(agent);
+  while (!channel.ids.empty()) {
+    CmId& id = **channel.ids.begin();
+    report_to(id, nullptr);
+    release(agent, id);
+  }
+}
+
+// Requests that nobody will fetch any more: their ids go. After all else, which may be events of theirs.
+void discard_events(EventChannel& channel) {
+  std::vector<rdma_cm_id*> requested;
+  while (const auto event = channel.events.take()) {
+    if ((*event)->event == RDMA_CM_EVENT_CONNECT_REQUEST) requested.push_back((*event)->id);
+    ack_cm_event(**event);
+  }
+  for (rdma_cm_id* id : requested) static_cast<void>(destroy_id(id_of(id)));
+}
+
 }  // namespace
 
 CmEvent::CmEvent(CmId& for_id, rdma_cm_event_type type, int status_value) : rdma_cm_event{}, owner(&for_id) {
@@ -94,7 +113,10 @@ void destroy_event_channel(EventChannel& channel) {
     queue::close_event_fd(channel.fd);  // its list's lock may be held by a thread of the parent
     return;
   }
-  while (auto event = channel.events.take()) delete *event;
+  if (Agent* agent = Agent::running()) {
+    release_ids(*agent, channel);
+    discard_events(channel);
+  }
   if (channel.events.is_waited_on()) {
     channel.events.abandon();
     return;
@@ -118,7 +140,14 @@ void ack_cm_event(CmEvent& event) {
   delete &event;
 }
 
+void report_to(CmId& id, rdma_event_channel* channel) {
+  if (id.channel != nullptr) channel_of(id.channel).ids.erase(&id);
+  if (channel != nullptr) channel_of(channel).ids.insert(&id);
+  id.channel = channel;
+}
+
 void report(CmEvent* event) {
+  if (event->owner->channel == nullptr) return delete event;
   ++event->owner->events_outstanding;
   if (event->membership != nullptr) ++event->membership->events_outstanding;
   channel_of(event->owner->channel).events.push(event);
@@ -126,6 +155,7 @@ void report(CmEvent* event) {
 
 std::vector<CmEvent*> take_queued(CmId& id, const Membership* membership) {
   std::vector<CmEvent*> taken;
+  if (id.channel == nullptr) return taken;
   channel_of(id.channel).events.erase_if([&](CmEvent* const& event) {
     if (event->owner != &id || (membership != nullptr && event->membership != membership)) return false;
     taken.push_back(event);

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 #include "queue/event_list.h"
@@ -33,6 +34,7 @@ struct CmEvent : rdma_cm_event {
 struct EventChannel : rdma_event_channel {
   explicit EventChannel(int event_fd);
   queue::EventList<CmEvent*> events;
+  std::unordered_set<CmId*> ids;   // that report here; guarded by the agent's lock
   const std::uint64_t generation;  // of the process that made it
 };
 
@@ -41,14 +43,18 @@ inline EventChannel& channel_of(rdma_event_channel* channel) {
 }
 
 Result<EventChannel*> create_event_channel();
-// What is still queued is forgotten. A channel from before a fork only closes its descriptor.
+// As when the kernel's descriptor is closed: what is still queued is forgotten, and the ids that report here are over:
+// their connections end, their ports are free, and all that can be done with them is to destroy them. A channel from
+// before a fork only closes its descriptor.
 void destroy_event_channel(EventChannel& channel);
 
 // Blocks unless the descriptor is O_NONBLOCK. Moves the id's queue pair through its states where the event says so.
 Result<CmEvent*> fetch_event(EventChannel& channel);
 void ack_cm_event(CmEvent& event);
 
-// Queues it for the id's channel. The agent's lock is held.
+// From now on the id reports there; null: nowhere. The agent's lock is held.
+void report_to(CmId& id, rdma_event_channel* channel);
+// Queues it for the id's channel; forgets it if that is gone. The agent's lock is held.
 void report(CmEvent* event);
 // What is queued for this id, off its channel: all of it, or of one group of its alone. Not acknowledged yet.
 std::vector<CmEvent*> take_queued(CmId& id, const Membership* membership = nullptr);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "cm/multicast.h"
 
-#include <infiniband/ib.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -19,17 +17,6 @@ namespace nicless::cm {
 namespace {
 
 constexpr std::uint32_t kAllMembers = 0xffffff;  // the queue pair number of a group
-
-// A group may also be named by its GID.
-std::size_t group_address_bytes(const sockaddr* address) {
-  if (address != nullptr && address->sa_family == AF_IB) return sizeof(sockaddr_ib);
-  return address_bytes(address);
-}
-
-wire::Gid group_of(const sockaddr& address) {
-  if (address.sa_family != AF_IB) return to_gid(address);
-  return wire::from_raw(reinterpret_cast<const sockaddr_ib&>(address).sib_addr.sib_raw);
-}
 
 bool is_ipv4_group(const wire::Gid& gid) {
   return gid.is_ipv4() && std::to_integer<int>(gid.bytes[12] & std::byte{0xf0}) == 0xe0;
@@ -48,7 +35,7 @@ Result<void> check_group(const CmId& id, const wire::Gid& group) {
 }
 
 auto find_membership(CmId& id, const sockaddr& address) {
-  const std::size_t bytes = group_address_bytes(&address);
+  const std::size_t bytes = address_bytes(address.sa_family);
   return std::find_if(id.memberships.begin(), id.memberships.end(),
                       [&](const auto& membership) { return std::memcmp(&membership->address, &address, bytes) == 0; });
 }
@@ -81,9 +68,9 @@ void detach(ibv_qp* qp, const wire::Gid& group) {
 }  // namespace
 
 Result<void> join_multicast(CmId& id, const sockaddr* address, bool is_send_only, void* context) {
-  const std::size_t bytes = group_address_bytes(address);
+  const std::size_t bytes = address_bytes(address);
   if (bytes == 0) return queue::error(EINVAL, "the address is none of AF_INET, AF_INET6 and AF_IB");
-  const wire::Gid group = group_of(*address);
+  const wire::Gid group = to_gid(*address);
   if (auto ok = check_group(id, group); !ok) return ok;
   const auto agent = Agent::instance();
   if (!agent) return agent.error();
@@ -111,8 +98,7 @@ Result<void> join_multicast(CmId& id, const rdma_cm_join_mc_attr_ex& attr, void*
 }
 
 Result<void> leave_multicast(CmId& id, const sockaddr* address) {
-  if (group_address_bytes(address) == 0)
-    return queue::error(EINVAL, "the address is none of AF_INET, AF_INET6 and AF_IB");
+  if (address_bytes(address) == 0) return queue::error(EINVAL, "the address is none of AF_INET, AF_INET6 and AF_IB");
   const auto agent = Agent::instance();
   if (!agent) return agent.error();
   std::unique_ptr<Membership> left;

@@ -125,6 +125,16 @@ void Ports::share(const Binding& binding, const CmId& owner) {
     if (bound.owner == &owner) bound.binding.may_share = true;
 }
 
+Result<void> Ports::set_v6_only(Binding& binding, const CmId& owner, bool is_v6_only) {
+  if (!binding.is_wildcard || !binding.takes_ipv6) return {};
+  if (!is_v6_only && !binding.socket->takes_ipv4)
+    return queue::error(EINVAL, "the id was bound for IPv6 alone, and IPv4 cannot be added afterwards");
+  binding.takes_ipv4 = !is_v6_only;
+  for (Bound& bound : bound_.at(binding.port()))
+    if (bound.owner == &owner) bound.binding.takes_ipv4 = binding.takes_ipv4;
+  return {};
+}
+
 std::uint16_t Ports::unused_port(queue::Rng& rng) const {
   constexpr std::uint32_t kFirst = 32768;  // net.ipv4.ip_local_port_range, as Linux sets it
   constexpr std::uint32_t kCount = 28232;

@@ -63,6 +63,8 @@ class Ports {
   Result<void> check_listening(const Binding& binding, const CmId& owner) const;
   // From now on others may share it.
   void share(const Binding& binding, const CmId& owner);
+  // Whether an IPv6 wildcard hears IPv4, too. EINVAL: its socket does not.
+  Result<void> set_v6_only(Binding& binding, const CmId& owner, bool is_v6_only);
   // A number that no binding has, where the operating system does not give them.
   std::uint16_t unused_port(queue::Rng& rng) const;
   void release(const Binding& binding, const CmId& owner);

@@ -249,6 +249,7 @@ Result<int> init_qp_attr(CmId& id, ibv_qp_attr& attr) {
   if (!agent) return agent.error();
   Turn turn(**agent);
   if (id.connection == nullptr || id.qp_type == IBV_QPT_UD) return fill_unconnected(id, attr);
+  if (!id.connection->connection.owes_farewell()) return queue::error(EINVAL, "the connection is over");
   const Agreement agreed = id.connection->connection.agreement();
   if (state == IBV_QPS_INIT) return fill_init(id, agreed, attr);
   if (id.connection->connection.awaits_reply())

@@ -77,7 +77,7 @@ int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, 
 }
 
 int rdma_destroy_id(rdma_cm_id* id) {
-  return on_id("rdma_destroy_id", id, [](CmId& ours) { return destroy_id(ours); });
+  return on_any_id("rdma_destroy_id", id, [](CmId& ours) { return destroy_id(ours); });
 }
 
 int rdma_migrate_id(rdma_cm_id* id, rdma_event_channel* channel) {
@@ -97,7 +97,7 @@ int rdma_create_ep(rdma_cm_id** id, rdma_addrinfo* res, ibv_pd* pd, ibv_qp_init_
 }
 
 void rdma_destroy_ep(rdma_cm_id* id) {
-  on_id("rdma_destroy_ep", id, [](CmId& ours) {
+  on_any_id("rdma_destroy_ep", id, [](CmId& ours) {
     destroy_ep(ours);
     return Result<void>{};
   });
@@ -210,7 +210,7 @@ int rdma_create_qp_ex(rdma_cm_id* id, ibv_qp_init_attr_ex* qp_init_attr) {
 }
 
 void rdma_destroy_qp(rdma_cm_id* id) {
-  on_id("rdma_destroy_qp", id, [](CmId& ours) {
+  on_any_id("rdma_destroy_qp", id, [](CmId& ours) {
     destroy_qp(ours);
     return Result<void>{};
   });
@@ -239,7 +239,7 @@ int rdma_create_srq_ex(rdma_cm_id* id, ibv_srq_init_attr_ex* attr) {
 }
 
 void rdma_destroy_srq(rdma_cm_id* id) {
-  on_id("rdma_destroy_srq", id, [](CmId& ours) {
+  on_any_id("rdma_destroy_srq", id, [](CmId& ours) {
     destroy_srq(ours);
     return Result<void>{};
   });

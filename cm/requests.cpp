@@ -10,6 +10,7 @@
 #include "cm/connect.h"
 #include "cm/event_names.h"
 #include "cm/requests.h"
+#include "cm/resolve.h"
 #include "provider/private.h"
 #include "wire/packet/cm_answers.h"
 #include "wire/packet/raw_gid.h"
@@ -93,10 +94,15 @@ void report(CmId& id, const ConnectionEvent& event) {
   report(std::visit([&](const auto& what) { return to_event(id, what); }, event));
 }
 
+std::span<const std::byte> user_data(const CmId& listener, std::span<const std::byte> whole) {
+  const bool is_ib = listener.route.addr.src_addr.sa_family == AF_IB;
+  return is_ib ? whole : whole.subspan(wire::CmaHeader::kSize);
+}
+
 CmId* make_requested_id(Agent& agent, CmId& listener, MadPath& path, const Asker& asker) {
   std::uint16_t port = 0;
   if (nicless_gsi_shared(&path.gsi, &port) != 0) return nullptr;
-  auto made = std::make_unique<CmId>(&channel_of(listener.channel), listener.context, listener.ps, listener.qp_type);
+  auto made = std::make_unique<CmId>(listener.context, listener.ps, listener.qp_type);
   if (!bind_device(agent, *made, path.local)) return nullptr;
   made->stage = CmId::Stage::Requested;
   made->ack_timeout = listener.ack_timeout;
@@ -105,6 +111,7 @@ CmId* make_requested_id(Agent& agent, CmId& listener, MadPath& path, const Asker
   made->route.addr.src_storage = to_address(asker.cma.destination, asker.service_port);
   made->route.addr.dst_storage = to_address(asker.cma.source, asker.cma.source_port);
   wire::to_raw(made->remote.address, made->route.addr.addr.ibaddr.dgid.raw);
+  report_to(*made, listener.channel);
   return made.release();
 }
 
@@ -126,6 +133,7 @@ void request_arrived(Agent& agent, CmId& listener, MadPath path,
   // As the kernel fills it from the request.
   child->tos = path.traffic_class = req.primary.traffic_class;
   child->path_mtu = req.path_mtu;
+  show_path(*child);
   child->remote_ece = {req.ece.vendor_id, req.ece.options, 0};
   child->initiator_depth = req.responder_resources;
   child->responder_resources = req.initiator_depth;
@@ -135,7 +143,7 @@ void request_arrived(Agent& agent, CmId& listener, MadPath path,
   child->connection->listener_port = listener.binding->socket;
   CmEvent* event = make_request_event(listener, *child);
   event->param.conn = conn_param(req);
-  event->set_private_data(req.user_data());
+  event->set_private_data(user_data(listener, req.private_data));
   report(event);
 }
 

@@ -19,6 +19,10 @@ struct Asker {
 // as the listener's may go while the id lives. Null: there is no such device or no endpoint.
 CmId* make_requested_id(Agent& agent, CmId& listener, MadPath& path, const Asker& asker) REQUIRES(agent.mutex);
 
+// What the asker's program says, of all the private data of the message: what follows the CMA header. All of it where
+// the listener has an AF_IB address, as in the kernel: between such no header is sent.
+std::span<const std::byte> user_data(const CmId& listener, std::span<const std::byte> whole);
+
 // CONNECT_REQUEST for that id, as the program gets it; param is the caller's to fill before report().
 CmEvent* make_request_event(CmId& listener, CmId& requested);
 

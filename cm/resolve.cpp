@@ -53,29 +53,10 @@ class ProbeSocket {
   const int fd_;
 };
 
-constexpr std::uint8_t kExactly = 2;  // selector of a path record field
-
 void show_addresses(CmId& id, const sockaddr& source, const sockaddr& destination) {
   std::memcpy(&id.route.addr.src_storage, &source, address_bytes(source.sa_family));
   std::memcpy(&id.route.addr.dst_storage, &destination, address_bytes(destination.sa_family));
   wire::to_raw(id.remote.address, id.route.addr.addr.ibaddr.dgid.raw);
-}
-
-void show_path(CmId& id) {
-  auto record = std::make_unique<ibv_sa_path_rec>();
-  record->sgid = id.route.addr.addr.ibaddr.sgid;
-  record->dgid = id.route.addr.addr.ibaddr.dgid;
-  record->hop_limit = 64;
-  record->traffic_class = id.tos;
-  record->reversible = 1;
-  record->numb_path = 1;
-  record->pkey = 0xffff;
-  record->mtu_selector = record->rate_selector = record->packet_life_time_selector = kExactly;
-  record->mtu = id.path_mtu;
-  record->packet_life_time = id.packet_lifetime;
-  id.path_record = std::move(record);
-  id.route.path_rec = id.path_record.get();
-  id.route.num_paths = 1;
 }
 
 Result<void> check_unresolved(const CmId& id) {
@@ -123,13 +104,40 @@ bool is_anywhere(Agent& agent, const sockaddr& address) REQUIRES(agent.mutex) {
   return is_any(address) || (is_loopback(address) && !agent.devices.have_loopback());
 }
 
+// As in the kernel: what AF_IB names is a port of InfiniBand, and the devices' are RoCE's.
+queue::Error no_such_port(const sockaddr& address) {
+  const sockaddr_storage as_ip = to_address(to_gid(address), port_of(address));
+  return queue::error(ENODEV, "AF_IB addresses are of InfiniBand ports, and this one is RoCE's: use the IP address, " +
+                                  to_string(as_sockaddr(as_ip)));
+}
+
+// Where requests for the id go: its port space, unless an AF_IB address asks for another.
+rdma_port_space space_of(const CmId& id, const sockaddr& address) {
+  const std::uint16_t asked = address.sa_family == AF_IB ? port_space_of(address) : std::uint16_t{0};
+  return asked == 0 ? id.ps : static_cast<rdma_port_space>(asked);
+}
+
+void show_source(CmId& id, const sockaddr& address) {
+  sockaddr_storage shown = copy_address(address);
+  if (address.sa_family == AF_IB) {
+    const auto space = static_cast<std::uint16_t>(id.binding->space);
+    const sockaddr_ib whole = to_ib_address(to_gid(address), space, id.binding->port());
+    std::memcpy(&shown, &whole, sizeof whole);
+  }
+  set_port(shown, id.binding->port());
+  std::memcpy(&id.route.addr.src_storage, &shown, address_bytes(shown.ss_family));
+}
+
 Result<void> bind_locked(Agent& agent, CmId& id, const sockaddr& address) REQUIRES(agent.mutex) {
   if (id.stage != CmId::Stage::Idle) return queue::error(EINVAL, "the id is bound already");
   const bool has_device = !is_anywhere(agent, address);
-  sockaddr_storage wanted = has_device ? copy_address(address) : any_address(address.sa_family, port_of(address));
+  const bool is_ib = address.sa_family == AF_IB;
+  if (is_ib && has_device) return no_such_port(address);
+  sockaddr_storage wanted =
+      has_device ? copy_address(address) : any_address(is_ib ? AF_INET6 : address.sa_family, port_of(address));
   if (port_of(address) == 0 && nicless_services_are_sockets() == 0)
     set_port(wanted, agent.ports.unused_port(agent.rng));
-  const BindRequest request{id.ps, &as_sockaddr(wanted), id.may_share_address, id.is_v6_only};
+  const BindRequest request{space_of(id, address), &as_sockaddr(wanted), id.may_share_address, id.is_v6_only};
   auto binding = agent.ports.bind(request, id);
   if (!binding && binding.error().errno_value == EADDRINUSE && agent.close_unused())
     binding = agent.ports.bind(request, id);
@@ -140,10 +148,8 @@ Result<void> bind_locked(Agent& agent, CmId& id, const sockaddr& address) REQUIR
       return bound.error();
     }
   }
-  sockaddr_storage shown = copy_address(address);
-  set_port(shown, binding->port());
-  std::memcpy(&id.route.addr.src_storage, &shown, address_bytes(shown.ss_family));
   id.binding = *binding;
+  show_source(id, address);
   id.stage = CmId::Stage::Bound;
   return {};
 }
@@ -241,7 +247,7 @@ ibv_mtu path_mtu_for(unsigned mtu_bytes) {
 }
 
 Result<void> bind_addr(CmId& id, const sockaddr* address) {
-  if (address_bytes(address) == 0) return queue::error(EINVAL, "the address is neither AF_INET nor AF_INET6");
+  if (address_bytes(address) == 0) return queue::error(EINVAL, "the address is none of AF_INET, AF_INET6 and AF_IB");
   const auto agent = Agent::instance();
   if (!agent) return agent.error();
   Turn turn(**agent);
@@ -250,7 +256,8 @@ Result<void> bind_addr(CmId& id, const sockaddr* address) {
 
 Result<void> resolve_addr(CmId& id, const sockaddr* source, const sockaddr* destination) {
   if (address_bytes(destination) == 0 || (source != nullptr && address_bytes(source) == 0))
-    return queue::error(EINVAL, "the address is neither AF_INET nor AF_INET6");
+    return queue::error(EINVAL, "the address is none of AF_INET, AF_INET6 and AF_IB");
+  if (destination->sa_family == AF_IB) return no_such_port(*destination);
   const auto agent = Agent::instance();
   if (!agent) return agent.error();
   {
@@ -271,9 +278,29 @@ Result<void> resolve_route(CmId& id) {
   return complete(id);
 }
 
+void show_path(CmId& id) {
+  constexpr std::uint8_t kExactly = 2;  // selector of a field
+  auto record = std::make_unique<ibv_sa_path_rec>();
+  record->sgid = id.route.addr.addr.ibaddr.sgid;
+  record->dgid = id.route.addr.addr.ibaddr.dgid;
+  record->hop_limit = 64;
+  record->traffic_class = id.tos;
+  record->reversible = 1;
+  record->numb_path = 1;
+  record->pkey = 0xffff;
+  record->mtu_selector = record->rate_selector = record->packet_life_time_selector = kExactly;
+  record->mtu = id.path_mtu;
+  record->packet_life_time = id.packet_lifetime;
+  id.path_record = std::move(record);
+  id.route.path_rec = id.path_record.get();
+  id.route.num_paths = 1;
+}
+
 Result<void> set_path(CmId& id, std::span<const std::byte> paths) {
   constexpr std::uint8_t kSixBits = 0x3f;  // the rest is a selector
   if (auto ok = check_unresolved(id); !ok) return ok;
+  if (paths.size() % sizeof(ibv_path_data) != 0)
+    return queue::error(EINVAL, "the option takes an array of struct ibv_path_data");
   const auto path = find_path(paths);
   if (!path) return queue::error(EINVAL, "none of the paths is GMP, PRIMARY and BIDIRECTIONAL");
   if (!leads_to(id, *path)) return queue::error(EINVAL, "the path is one between other GIDs than the id's");

@@ -24,9 +24,12 @@ Result<Route> look_up_route(const sockaddr& destination, const sockaddr* from);
 // The path MTU that fits an interface MTU, as the kernel's RoCE derives it: 1500 -> 1024, 65536 -> 4096.
 ibv_mtu path_mtu_for(unsigned mtu_bytes);
 
+// ENODEV: AF_IB, except for a wildcard to listen on.
 Result<void> bind_addr(CmId& id, const sockaddr* address);
 Result<void> resolve_addr(CmId& id, const sockaddr* source, const sockaddr* destination);
 Result<void> resolve_route(CmId& id);
+// route.path_rec, from what the id knows of its route.
+void show_path(CmId& id);
 // RDMA_OPTION_IB_PATH of rdma_set_option(3), instead of rdma_resolve_route: the program knows the path, an array of
 // ibv_path_data. EINVAL: none that is primary and goes both ways, or it leads elsewhere. ROUTE_RESOLVED follows; nobody
 // waits for it here.

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <future>
+#include <memory>
 
 #include "tests/cm/rdma_fixture.h"
 
@@ -170,6 +171,50 @@ TEST_CASE("without attributes there is no queue pair, at either end", "[endpoint
   CHECK(server.id->event->param.conn.qp_num == 1);
   REQUIRE(rdma_reject(server.id, nullptr, 0) == 0);
   CHECK(connected.get() == -1);
+}
+
+TEST_CASE("a request is shown until it is answered, and its listener may go then", "[endpoint]") {
+  const bool is_datagram = GENERATE(false, true);
+  const bool is_accepted = GENERATE(false, true);
+  CAPTURE(is_datagram, is_accepted);
+  const int type = is_datagram ? IBV_QPT_UD : IBV_QPT_RC;
+  const int space = is_datagram ? RDMA_PS_UDP : RDMA_PS_TCP;
+  ibv_qp_init_attr attr = small_qp(static_cast<ibv_qp_type>(type));
+  auto passive = std::make_unique<Endpoint>("127.0.0.1", 0, RAI_PASSIVE, type, space, &attr);
+  const Endpoint client("127.0.0.1", listening(*passive), 0, type, space, &attr);
+  rdma_conn_param param = usual_param();
+  auto connected = connecting(client, &param);
+  const Endpoint server(requested(*passive));
+  REQUIRE(server.id->event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
+  REQUIRE((is_accepted ? rdma_accept(server.id, &param) : rdma_reject(server.id, nullptr, 0)) == 0);
+  CHECK(connected.get() == (is_accepted ? 0 : -1));
+  passive.reset();  // does not wait for the request's acknowledgement
+}
+
+TEST_CASE("a protection domain that is given is that of the queue pairs, at either end", "[endpoint]") {
+  Channel channel;
+  rdma_cm_id* any = resolved(channel, ipv4("127.0.0.1", 1), false);
+  ibv_pd* pd = ibv_alloc_pd(any->verbs);
+  ibv_qp_init_attr attr = small_qp();
+  {
+    const Info here("127.0.0.1", 0, RAI_PASSIVE, IBV_QPT_RC, RDMA_PS_IB);
+    rdma_cm_id* made = nullptr;
+    REQUIRE(rdma_create_ep(&made, here.info, pd, &attr) == 0);
+    const Endpoint passive(made);
+    const Info there("127.0.0.1", listening(passive), 0, IBV_QPT_RC, RDMA_PS_IB);
+    REQUIRE(rdma_create_ep(&made, there.info, pd, &attr) == 0);
+    const Endpoint client(made);
+    CHECK(client.id->qp->pd == pd);
+    CHECK(client.id->pd == pd);
+    auto connected = connecting(client);
+    const Endpoint server(requested(passive));
+    CHECK(server.id->qp->pd == pd);
+    CHECK(server.id->route.num_paths == 1);
+    CHECK(rdma_accept(server.id, nullptr) == 0);
+    CHECK(connected.get() == 0);
+  }
+  CHECK(ibv_dealloc_pd(pd) == 0);
+  destroy(any);
 }
 
 TEST_CASE("what the address says to the peer goes before what the program says", "[endpoint]") {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Goal: one event channel serves many threads, and epoll, and gives each event to one of them. Method: events of the
-// program's own, written by some threads and fetched by others.
+// Goal: one event channel serves many threads, and epoll, and gives each event to one of them; and takes its ids along
+// when it goes. Method: events of the program's own, written by some threads and fetched by others; connections.
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -9,6 +11,7 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstring>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -85,6 +88,50 @@ TEST_CASE("epoll and O_NONBLOCK see every event, in order for each writer", "[ch
   for (std::thread& writer : writers) writer.join();
   close(poller);
   destroy(id);
+}
+
+// A listener with one connection that stands and one request that nobody has fetched, on a channel that goes.
+TEST_CASE("with a channel goes what reports there, as when the kernel's descriptor is closed", "[channel]") {
+  Channel active;
+  rdma_event_channel* going = rdma_create_event_channel();
+  rdma_cm_id* listener = nullptr;
+  REQUIRE(rdma_create_id(going, &listener, nullptr, RDMA_PS_TCP) == 0);
+  auto address = ipv4("127.0.0.1", 0);
+  REQUIRE(rdma_bind_addr(listener, as_sockaddr(address)) == 0);
+  REQUIRE(rdma_listen(listener, 0) == 0);
+  address = ipv4("127.0.0.1", ntohs(rdma_get_src_port(listener)));
+  rdma_conn_param param = usual_param();
+  rdma_cm_id* first = resolved(active, address);
+  REQUIRE(rdma_connect(first, &param) == 0);
+  rdma_cm_event* request = nullptr;
+  REQUIRE(rdma_get_cm_event(going, &request) == 0);
+  rdma_cm_id* server = request->id;
+  ibv_qp_init_attr attr = small_qp();
+  REQUIRE(rdma_create_qp(server, nullptr, &attr) == 0);
+  REQUIRE(rdma_accept(server, &param) == 0);
+  active.next(RDMA_CM_EVENT_ESTABLISHED);
+  rdma_cm_event* established = nullptr;
+  REQUIRE(rdma_get_cm_event(going, &established) == 0);
+  REQUIRE(rdma_ack_cm_event(established) == 0);
+  rdma_cm_id* second = resolved(active, address);
+  REQUIRE(rdma_connect(second, &param) == 0);
+  pollfd arrival{.fd = going->fd, .events = POLLIN, .revents = 0};
+  REQUIRE(poll(&arrival, 1, 10000) == 1);
+
+  rdma_destroy_event_channel(going);
+  std::set<int> told{active.next().type, active.next().type};  // in either order
+  CHECK(told == std::set<int>{RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_REJECTED});
+  Channel next;
+  rdma_cm_id* heir = new_id(next);
+  CHECK(rdma_bind_addr(heir, as_sockaddr(address)) == 0);  // the port is free
+  CHECK_FAILS(rdma_listen(listener, 0), EBADF);
+  CHECK_FAILS(rdma_disconnect(server), EBADF);
+  REQUIRE(rdma_ack_cm_event(request) == 0);
+  destroy(server);
+  destroy(listener);
+  destroy(heir);
+  destroy(first);
+  destroy(second);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace nicless::cm::test {
 namespace {
 
-TEST_CASE("options are taken with their size only, and addresses' only before binding", "[option]") {
+TEST_CASE("options are taken with their size only, and what there is none of is ENOSYS", "[option]") {
   Channel channel;
   rdma_cm_id* id = new_id(channel);
   std::uint8_t tos = 0x60;
@@ -22,26 +22,35 @@ TEST_CASE("options are taken with their size only, and addresses' only before bi
   CHECK(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof tos) == 0);
   CHECK_FAILS(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &on, sizeof on), EINVAL);
   CHECK(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof on) == 0);
+  CHECK_FAILS(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, nullptr, sizeof on), EINVAL);
+  CHECK_FAILS(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &tos, sizeof tos), EINVAL);
+  CHECK_FAILS(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &on, sizeof on), EINVAL);
   CHECK_FAILS(rdma_set_option(id, RDMA_OPTION_ID, 99, &on, sizeof on), ENOSYS);
-  auto any = ipv4("0.0.0.0", 0);
-  REQUIRE(rdma_bind_addr(id, as_sockaddr(any)) == 0);
-  CHECK_FAILS(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof on), EINVAL);
+  CHECK_FAILS(rdma_set_option(id, RDMA_OPTION_IB, 99, &on, sizeof on), ENOSYS);
+  CHECK_FAILS(rdma_set_option(id, 99, RDMA_OPTION_ID_TOS, &tos, sizeof tos), ENOSYS);
   std::uint8_t timeout = 32;
   CHECK_FAILS(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout), EINVAL);
   destroy(id);
 }
 
+int only_ipv6(rdma_cm_id* id, int value) {
+  return rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &value, sizeof value);
+}
+
 TEST_CASE("an IPv6 wildcard serves IPv4 unless it is told not to", "[option]") {
   const bool only_v6 = GENERATE(false, true);
-  CAPTURE(only_v6);
+  const bool is_late = GENERATE(false, true);  // it is told when it is bound already
+  CAPTURE(only_v6, is_late);
   Channel passive;
   Channel active;
   rdma_cm_id* listener = new_id(passive);
-  int value = only_v6;
-  REQUIRE(rdma_set_option(listener, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &value, sizeof value) == 0);
+  if (!is_late) REQUIRE(only_ipv6(listener, only_v6) == 0);
   auto any = ipv6("::", 0);
   REQUIRE(rdma_bind_addr(listener, as_sockaddr(any)) == 0);
+  if (is_late) REQUIRE(only_ipv6(listener, only_v6) == 0);
+  if (!is_late && only_v6) CHECK_FAILS(only_ipv6(listener, false), EINVAL);
   REQUIRE(rdma_listen(listener, 0) == 0);
+  CHECK_FAILS(only_ipv6(listener, only_v6), EINVAL);
   const std::uint16_t port = ntohs(rdma_get_src_port(listener));
   rdma_cm_id* client = resolved(active, ipv4("127.0.0.1", port));
   rdma_conn_param param = usual_param();
@@ -156,6 +165,8 @@ TEST_CASE("a path that is none, or none of the id's, is EINVAL", "[option]") {
   path = path_of(id);
   path.path.mtu = 9;
   CHECK_FAILS(set_path(id, {path}), EINVAL);
+  path = path_of(id);
+  CHECK_FAILS(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path, sizeof path - 1), EINVAL);
   CHECK_FALSE(channel.has_event());
   CHECK(rdma_resolve_route(id, 1000) == 0);
   destroy(id);

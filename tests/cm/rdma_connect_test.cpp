@@ -206,34 +206,6 @@ TEST_CASE("nobody listens: REJECTED with status 8", "[rdma]") {
   destroy(client);
 }
 
-TEST_CASE("without a queue pair the program completes the connection itself", "[rdma]") {
-  Channel passive;
-  Channel active;
-  Listener listener(passive);
-  rdma_cm_id* client = resolved(active, ipv4("127.0.0.1", listener.port()), false);
-  rdma_conn_param param = usual_param();
-  param.qp_num = 0x123456;
-  REQUIRE(rdma_connect(client, &param) == 0);
-  const Seen request = passive.next(RDMA_CM_EVENT_CONNECT_REQUEST);
-  CHECK(request.conn.qp_num == 0x123456);
-  param.qp_num = 0x654321;
-  REQUIRE(rdma_accept(request.id, &param) == 0);
-  const Seen response = active.next(RDMA_CM_EVENT_CONNECT_RESPONSE);
-  CHECK(response.conn.qp_num == 0x654321);
-  ibv_qp_attr attr{};
-  int mask = 0;
-  attr.qp_state = IBV_QPS_RTR;
-  REQUIRE(rdma_init_qp_attr(client, &attr, &mask) == 0);
-  CHECK(attr.dest_qp_num == 0x654321);
-  CHECK((mask & IBV_QP_AV) != 0);
-  REQUIRE(rdma_establish(client) == 0);
-  passive.next(RDMA_CM_EVENT_ESTABLISHED);
-  CHECK_FALSE(active.has_event());
-  destroy(client);
-  passive.next(RDMA_CM_EVENT_DISCONNECTED);
-  destroy(request.id);
-}
-
 TEST_CASE("destroying either id of a connection disconnects the other", "[rdma]") {
   Connected c;
   const bool destroy_active = GENERATE(true, false);

@@ -41,6 +41,9 @@ def ucmatose():
                  "-a 14"):
         yield Pair(f"ucmatose {more}".strip(), f"ucmatose -p {{port}} {more}",
                    f"ucmatose -s {{server}} -p {{port}} {more}", "udp", printed, printed)
+    # As with the kernel: over RoCE a GID is no address to go to, but all of them are one to listen on.
+    yield Pair("ucmatose -f gid (the server)", "ucmatose -p {port} -f gid", "ucmatose -s {server} -p {port}", "udp", printed,
+               printed)
     yield Pair("ucmatose over IPv6", "ucmatose -b {server6} -p {port}", "ucmatose -s {server6} -p {port}", "udp",
                printed, printed)
 
@@ -58,6 +61,7 @@ def udaddy():
     for more in ("", "-c 10", "-C 50 -S 1", "-c 3 -C 8 -S 900", "-p 2", "-P ipoib", "-t 32 -f ip"):
         yield Pair(f"udaddy {more}".strip(), f"udaddy -b {{server}} {more}", f"udaddy -s {{server}} {more}", "udp",
                    printed, printed, port=7174)
+    yield Pair("udaddy -f gid (the server)", "udaddy -f gid", "udaddy -s {server}", "udp", printed, printed, port=7174)
     yield Pair("udaddy over IPv6", "udaddy -b {server6}", "udaddy -s {server6}", "udp", printed, printed, port=7174)
 
 

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Ids of rdma_cm: calls out of order, addresses and parameters that cannot be, and what peers answer.
+#include <arpa/inet.h>
+#include <infiniband/ib.h>
+
+#include <catch2/catch.hpp>
 #include <cerrno>
 #include <utility>
 
@@ -121,12 +125,46 @@ const std::vector<Mistake> kMistakesWithConnections{
      }},
     {"an address of no family that there is",
      "EINVAL",
-     {"rdma_resolve_addr: EINVAL, the address is neither AF_INET nor AF_INET6"},
+     {"rdma_resolve_addr: EINVAL, the address is none of AF_INET, AF_INET6 and AF_IB"},
      [](Bench&) {
        return on_new_id(RDMA_PS_TCP, [](rdma_cm_id* id) {
          sockaddr_storage none{};
          return rdma_resolve_addr(id, nullptr, cm::test::as_sockaddr(none), 1000);
        });
+     }},
+    {"an address of InfiniBand",
+     "ENODEV",
+     {"rdma_resolve_addr: ENODEV, AF_IB addresses are of InfiniBand ports, and this one is RoCE's: use the IP address, "
+      "10.0.0.1:0"},
+     [](Bench&) {
+       return on_new_id(RDMA_PS_TCP, [](rdma_cm_id* id) {
+         sockaddr_ib there{};
+         there.sib_family = AF_IB;
+         inet_pton(AF_INET6, "::ffff:10.0.0.1", &there.sib_addr);
+         return rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&there), 1000);
+       });
+     }},
+    {"an id whose event channel was destroyed",
+     "EBADF",
+     {"rdma_listen: EBADF, the id's event channel was destroyed; all that is left to do is to destroy the id"},
+     [](Bench&) {
+       rdma_event_channel* channel = rdma_create_event_channel();
+       rdma_cm_id* id = nullptr;
+       REQUIRE(rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) == 0);
+       rdma_destroy_event_channel(channel);
+       const std::string answer = answer_of(rdma_listen(id, 1));
+       cm::test::destroy(id);
+       return answer;
+     }},
+    {"a look-up by a subnet administrator",
+     "ENOENT",
+     {"rdma_getaddrinfo: ENOENT, no port has a subnet administrator to ask, as none is InfiniBand's; leave out RAI_SA"},
+     [](Bench&) {
+       constexpr int kLookUpBySa = 0x10;  // RAI_SA, which older headers lack
+       rdma_addrinfo hints{};
+       hints.ai_flags = kLookUpBySa;
+       rdma_addrinfo* found = nullptr;
+       return answer_of(rdma_getaddrinfo(nullptr, "7471", &hints, &found));
      }},
     {"a route before an address",
      "EINVAL",
