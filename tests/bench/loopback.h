@@ -15,6 +15,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
+#include <vector>
 
 namespace nicless::bench {
 
@@ -61,26 +63,33 @@ inline void pin(bool is_last) {
   check(sched_setaffinity(0, sizeof allowed, &allowed) == 0, "sched_setaffinity");
 }
 
-// Spins on a non-blocking recv, as programs that poll a completion queue do; yields now and then, for where both ends
-// share a core. The number of bytes received.
-inline std::size_t receive_spinning(int fd, void* into, std::size_t size) {
+// Calls take(), which returns -1 and EAGAIN as long as there is nothing, until it has something, and returns that.
+// Where take() does not block this spins, as programs that poll a completion queue do, and yields now and then, for
+// where both ends share a core.
+template <typename Take>
+auto wait_for(bool is_blocking, Take take) {
   constexpr int kSpinsBeforeYield = 200;
   for (int spins = 0;; ++spins) {
-    const ssize_t got = recv(fd, into, size, MSG_DONTWAIT);
-    if (got >= 0) return static_cast<std::size_t>(got);
-    check(errno == EAGAIN || errno == EINTR, "recv");
+    const auto got = take();
+    if (got >= 0) return got;
+    check((!is_blocking && errno == EAGAIN) || errno == EINTR, "recv");
     if (spins % kSpinsBeforeYield == kSpinsBeforeYield - 1) sched_yield();
   }
 }
 
-enum class Placement { OneEachCore, Scheduler };
+// A datagram from a non-blocking recv: its size.
+inline std::size_t receive_spinning(int fd, void* into, std::size_t size) {
+  return static_cast<std::size_t>(wait_for(false, [&] { return recv(fd, into, size, MSG_DONTWAIT); }));
+}
+
+enum class Placement { OneEachCore, SameCore, Scheduler };
 
 // Runs `other` in a child process, `self` in this one, and waits for the child.
 template <typename Other, typename Self>
 void run_both(Placement placement, Other other, Self self) {
   const pid_t child = fork();
   check(child >= 0, "fork");
-  if (placement == Placement::OneEachCore) pin(child == 0);
+  if (placement != Placement::Scheduler) pin(child == 0 && placement == Placement::OneEachCore);
   if (child == 0) {
     other();
     std::exit(0);
@@ -90,8 +99,33 @@ void run_both(Placement placement, Other other, Self self) {
   check(waitpid(child, &status, 0) == child && status == 0, "the other end");
 }
 
-inline int argument(int argc, char** argv, int index, int otherwise) {
-  return argc > index ? std::atoi(argv[index]) : otherwise;
-}
+// The words of a command line: options begin with two dashes, the others are numbers.
+class Arguments {
+ public:
+  Arguments(int argc, char** argv, const char* usage) : words_(argv + 1, argv + argc), usage_(usage) {}
+
+  // Whether the option is there; takes it out.
+  bool take(std::string_view option) { return std::erase(words_, option) != 0; }
+  // The next number, or the default. Call after all options are taken.
+  int number(int otherwise) {
+    if (words_.empty()) return otherwise;
+    char* end = nullptr;
+    const long value = std::strtol(std::string(words_.front()).c_str(), &end, 10);
+    if (*end != '\0' || value <= 0) refuse();
+    words_.erase(words_.begin());
+    return static_cast<int>(value);
+  }
+  void expect_no_more() const {
+    if (!words_.empty()) refuse();
+  }
+
+ private:
+  [[noreturn]] void refuse() const {
+    std::fprintf(stderr, "usage: %s\n", usage_);
+    std::exit(2);
+  }
+  std::vector<std::string_view> words_;
+  const char* usage_;
+};
 
 }  // namespace nicless::bench

@@ -53,5 +53,8 @@ void run(std::uint64_t bytes) {
 }  // namespace nicless::bench
 
 int main(int argc, char** argv) {
-  nicless::bench::run(static_cast<std::uint64_t>(nicless::bench::argument(argc, argv, 1, 1000)) << 20);
+  nicless::bench::Arguments arguments(argc, argv, "raw_tcp_stream [MEGABYTES]");
+  const int megabytes = arguments.number(1000);
+  arguments.expect_no_more();
+  nicless::bench::run(static_cast<std::uint64_t>(megabytes) << 20);
 }

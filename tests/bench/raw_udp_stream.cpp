@@ -6,19 +6,11 @@
 // 4112 bytes is a full RC packet at path MTU 4096: BTH 12, payload 4096, ICRC 4. Both ends spin. A window keeps the
 // receiver's socket buffer from overflowing (loopback drops what does not fit): the receiver reports how much it has
 // taken, and the sender stays within a third of the buffer (which counts overhead too) of that.
-#include <netinet/udp.h>
-
 #include <cstdint>
 #include <vector>
 
 #include "tests/bench/loopback.h"
-
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
+#include "tests/bench/udp_options.h"
 
 namespace nicless::bench {
 namespace {
@@ -26,10 +18,6 @@ namespace {
 constexpr std::size_t kLargestSuperPacket = 65507;
 constexpr int kBufferBytes = 4 << 20;  // asked for; the system grants net.core.rmem_max
 constexpr std::uint64_t kEndMark = ~std::uint64_t{0};
-
-void set_option(int fd, int level, int name, int value) {
-  check(setsockopt(fd, level, name, &value, sizeof value) == 0, "setsockopt");
-}
 
 void receive_stream(int fd) {
   std::vector<char> buffer(65536);
@@ -82,7 +70,9 @@ void run(std::uint64_t bytes, std::size_t datagram_bytes) {
 }  // namespace nicless::bench
 
 int main(int argc, char** argv) {
-  using nicless::bench::argument;
-  nicless::bench::run(static_cast<std::uint64_t>(argument(argc, argv, 1, 1000)) << 20,
-                      static_cast<std::size_t>(argument(argc, argv, 2, 4112)));
+  nicless::bench::Arguments arguments(argc, argv, "raw_udp_stream [MEGABYTES [DATAGRAM_BYTES]]");
+  const int megabytes = arguments.number(1000);
+  const int datagram_bytes = arguments.number(4112);
+  arguments.expect_no_more();
+  nicless::bench::run(static_cast<std::uint64_t>(megabytes) << 20, static_cast<std::size_t>(datagram_bytes));
 }
