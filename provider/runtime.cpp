@@ -15,6 +15,7 @@
 #include "provider/port_watch.h"
 #include "provider/process.h"
 #include "provider/rocev2.h"
+#include "provider/socket_buffer.h"
 #include "wire/io/clock.h"
 #include "wire/io/pcap_trace.h"
 
@@ -181,7 +182,9 @@ void Runtime::close_port(const std::shared_ptr<wire::UdpPort>& port) {
 
 Result<std::shared_ptr<wire::UdpPort>> Runtime::open_locked(const wire::SocketConfig& config) {
   if (ports_.empty() && trace_ == nullptr) trace_ = open_trace();
-  auto port = wire::UdpPort::open(config, trace_.get(), faults_->make_port_faults(), addressing());
+  wire::SocketConfig sized = config;
+  sized.buffer_bytes = socket_buffer_bytes();
+  auto port = wire::UdpPort::open(sized, trace_.get(), faults_->make_port_faults(), addressing());
   if (!port) return port.error();
   if (auto watched = progress_->watch(*port); !watched) return watched.error();
   ports_.push_back(*port);

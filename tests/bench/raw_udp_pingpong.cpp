@@ -10,6 +10,7 @@
 //
 //   --blocking         recv sleeps: the peer of programs that wait for events
 //   --one-core         both ends on the same core
+//   --unpinned         the scheduler places the ends
 //   --default-buffers  SO_RCVBUF is left alone
 //
 // The floor of nicless, what the kernel takes for what nicless asks of it; all at once, or one by one:
@@ -36,8 +37,9 @@ namespace nicless::bench {
 namespace {
 
 constexpr const char* kUsage =
-    "raw_udp_pingpong [--blocking] [--one-core] [--default-buffers] [--floor] [--unconnected] [--dual-stack]\n"
-    "       [--packet-info] [--gro] [--batches] [--acks | --late-acks | --joined-acks] [BYTES [ITERATIONS]]";
+    "raw_udp_pingpong [--blocking] [--one-core | --unpinned] [--default-buffers] [--floor] [--unconnected]\n"
+    "       [--dual-stack] [--packet-info] [--gro] [--batches] [--acks | --late-acks | --joined-acks] [BYTES "
+    "[ITERATIONS]]";
 constexpr std::size_t kAckBytes = 20;
 
 enum class Acks { None, Before, After, Joined };
@@ -131,6 +133,7 @@ Config parse(int argc, char** argv) {
   if (arguments.take("--late-acks")) config.acks = Acks::After;
   if (arguments.take("--joined-acks")) config.acks = Acks::Joined;
   if (arguments.take("--one-core")) config.placement = Placement::SameCore;
+  if (arguments.take("--unpinned")) config.placement = Placement::Scheduler;
   config.message_bytes = static_cast<std::size_t>(arguments.number(80));
   config.iterations = arguments.number(20000);
   arguments.expect_no_more();

@@ -178,6 +178,15 @@ class Options(Scratch):
             self.assertNotIn(variable, self.environment_of())
             self.assertEqual(self.environment_of(option)[variable], "1")
 
+    def test_a_socket_buffer_is_a_number_of_bytes(self):
+        for arguments in (("--socket-buffer", "0"), ("--socket-buffer=212992",)):
+            value = self.environment_of(*arguments)["NICLESS_SOCKET_BUFFER"]
+            self.assertEqual(value, arguments[-1].split("=")[-1])
+        for wrong in ("4M", "-1", "", "12345678901"):
+            result = self.nicless("run", f"--socket-buffer={wrong}", "--", "env")
+            self.assertEqual((result.returncode, result.stdout), (2, ""))
+            self.assertIn("--socket-buffer", result.stderr)
+
     def test_faults_become_variables(self):
         options = {"loss": "1%", "duplicate": "0.5%", "reorder": "2%", "corrupt": "0.1%", "delay": "200us", "seed": "7",
                    "rnr": "3"}

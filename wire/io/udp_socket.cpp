@@ -25,8 +25,6 @@ namespace nicless::wire {
 
 namespace {
 
-// More than any default limit; the kernel gives what net.core.rmem_max and wmem_max allow.
-constexpr int kSocketBufferBytes = 8 << 20;
 constexpr int kDefaultHopLimit = 64;  // the default of IpOptions: such datagrams need no control message
 
 // Sockets of this process, for close_inherited_sockets(). More than fit stay open in a child, which is harmless.
@@ -67,8 +65,8 @@ void set_ipv6_options(int fd) {
   raw::setsockopt(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);  // hardware sends RoCE v2 without UDP checksum
 }
 
-void set_receive_options(int fd) {
-  raw::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, kSocketBufferBytes);
+void set_receive_options(int fd, int buffer_bytes) {
+  if (buffer_bytes > 0) raw::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, buffer_bytes);
   raw::setsockopt(fd, IPPROTO_UDP, UDP_GRO, 1);
 }
 
@@ -85,8 +83,8 @@ int set_up(int fd, const SocketConfig& config) {
   const bool is_ipv6 = config.address.any.sa_family == AF_INET6;
   if (is_ipv6) raw::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, config.v6_only ? 1 : 0);
   if (config.reuse_address) raw::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-  raw::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, kSocketBufferBytes);
-  config.sends_only ? drop_arrivals(fd) : set_receive_options(fd);
+  if (config.buffer_bytes > 0) raw::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, config.buffer_bytes);
+  config.sends_only ? drop_arrivals(fd) : set_receive_options(fd, config.buffer_bytes);
   set_ipv4_options(fd);
   if (is_ipv6) set_ipv6_options(fd);
   return raw::bind(fd, &config.address.any, is_ipv6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));

@@ -14,6 +14,9 @@ struct SocketConfig {
   SocketAddress address{};  // AF_INET, or AF_INET6 (dual stack if it is a wildcard and not v6_only); port 0: any
   bool reuse_address = false;
   bool v6_only = false;
+  // What each buffer is asked to hold, more than any default limit: the kernel gives what net.core.rmem_max and
+  // wmem_max allow. 0: as the system makes them.
+  int buffer_bytes = 8 << 20;
   bool sends_only = false;  // what arrives is dropped by the kernel; ICMP errors are not
 };
 
