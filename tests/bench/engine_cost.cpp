@@ -6,6 +6,7 @@
 // Its caches and branch predictors are warm, which they are not between system calls: the least it can be.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,7 @@ int run(int size, int iterations) {
 }  // namespace nicless::bench
 
 int main(int argc, char** argv) {
-  using nicless::bench::argument;
-  return nicless::bench::run(argument(argc, argv, 1, 64), argument(argc, argv, 2, 200000));
+  const int bytes = argc > 1 ? std::atoi(argv[1]) : 64;
+  const int iterations = argc > 2 ? std::atoi(argv[2]) : 200000;
+  return nicless::bench::run(bytes, iterations);
 }
