@@ -62,6 +62,7 @@ struct Cq {
   queue::Mutex driving;
   std::vector<Feed> feeds GUARDED_BY(driving);
   std::atomic<std::uint32_t> empty_polls_since_armed;
+  std::atomic<bool> has_poller_that_goes{false};  // one of the ports, when it was driven last
 
   // Of the extended interface: one thread's batch, from ibv_start_poll to ibv_end_poll.
   queue::Mutex polling;

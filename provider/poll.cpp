@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: MIT
 // ibv_poll_cq and ibv_req_notify_cq: a program that polls is the engine; one that arms leaves it to the progress
 // thread.
+#include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
+#include <time.h>
 
+#include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <span>
 #include <string>
 
 #include "provider/cq.h"
 #include "provider/errno_shapes.h"
 #include "provider/objects.h"
+#include "provider/spin.h"
 #include "wire/io/clock.h"
+#include "wire/io/raw_syscalls.h"
 
 namespace nicless::provider {
 namespace {
@@ -18,27 +25,85 @@ namespace {
 // After so many empty polls since the last ibv_req_notify_cq a program counts as polling. Programs that wait for
 // events poll once or a few times after arming, before they sleep, and must not send the progress thread away by it.
 constexpr std::uint32_t kEmptyPollsOfPoller = 32;
-// A thread that has found nothing for so long yields the processor at each further poll: its peer may need it. Yielding
-// earlier costs as much where there are processors for both.
-constexpr queue::Duration kSpin = std::chrono::microseconds(50);
+// How long a poll that sleeps does so at most.
+constexpr queue::Duration kSleep = std::chrono::microseconds(50);
+constexpr std::size_t kSocketsSleptOnMax = 8;
 
-// Of this thread, over all CQs that it polls.
-struct Spin {
-  queue::Instant since;  // the first empty poll of a row; zero: none
-  queue::Instant last;
-};
-thread_local Spin spin;
+thread_local Spin spin;  // over all CQs that the thread polls
 
-void on_empty(queue::Instant now) {
-  // A thread that does other work between polls is not spinning.
-  const bool is_first = spin.since == queue::Instant{} || now - spin.last > kSpin;
-  if (is_first) spin.since = now;
-  spin.last = now;
-  if (now - spin.since > kSpin) sched_yield();
+std::size_t sockets_of(Cq& cq, std::span<pollfd> sockets) {
+  std::size_t count = 0;
+  if (!cq.driving.try_lock()) return 0;
+  for (const Cq::Feed& feed : cq.feeds) {
+    if (count == sockets.size()) break;
+    if (!feed.port->mutex.try_lock()) continue;
+    sockets[count++] = {feed.port->fd(), POLLIN, 0};
+    feed.port->mutex.unlock();
+  }
+  cq.driving.unlock();
+  return count;
+}
+
+// For how long this thread has waited for a processor in its life: the second number of its schedstat. Zero where the
+// kernel does not count.
+queue::Duration waited_for_processor() {
+  const int fd = static_cast<int>(wire::raw::call(SYS_openat, AT_FDCWD, "/proc/thread-self/schedstat", O_CLOEXEC));
+  std::array<char, 64> text{};
+  long length = 0;
+  if (fd >= 0) {
+    length = wire::raw::call(SYS_read, fd, text.data(), text.size() - 1);
+    wire::raw::close(fd);
+  }
+  if (length <= 0) return {};
+  char* end = text.data();
+  std::strtoull(end, &end, 10);
+  return queue::Duration(static_cast<std::int64_t>(std::strtoull(end, &end, 10)));
+}
+
+// Whether a datagram ended it.
+bool sleep_on_sockets(Cq& cq) {
+  std::array<pollfd, kSocketsSleptOnMax> sockets{};
+  const std::size_t count = sockets_of(cq, sockets);
+  timespec left{0, kSleep.count()};  // the kernel writes there
+  return wire::raw::call(SYS_ppoll, sockets.data(), count, &left, nullptr, std::size_t{0}) > 0;
+}
+
+void on_empty(Cq& cq, queue::Instant now) {
+  const Spin::Wait wait = spin.on_empty(now);
+  if (wait == Spin::Wait::None) return;
+  if (wait == Spin::Wait::Yield) {
+    const queue::Instant from = wire::now();
+    sched_yield();
+    spin.on_yielded(from, wire::now());
+    return;
+  }
+  const bool can_learn = spin.can_learn();
+  const queue::Duration before = can_learn ? waited_for_processor() : queue::Duration{};
+  const bool has_datagram = sleep_on_sockets(cq);
+  const queue::Duration after = can_learn ? waited_for_processor() : queue::Duration{};
+  spin.on_slept(wire::now(), has_datagram, after - before);
+}
+
+// One look at a port that its poller has left does not take it back from the progress thread: many programs poll until
+// they find nothing more, and then go.
+void mark_polled(Runtime& runtime, wire::UdpPort& port, queue::Instant now) {
+  const bool is_left = port.is_left();
+  if (is_left && !spin.is_spinning()) return;
+  port.mark_polled(now);
+  if (is_left) runtime.progress().come_back(port, now);
+}
+
+// After a poll that has found something.
+void leave(Cq& cq) {
+  if (!cq.driving.try_lock()) return;
+  for (const Cq::Feed& feed : cq.feeds) {
+    if (feed.port->has_poller_that_goes()) cq.context->runtime.progress().leave(*feed.port, wire::now());
+  }
+  cq.driving.unlock();
 }
 
 bool drive_port(Runtime& runtime, wire::UdpPort& port, queue::Instant now, bool is_poller) {
-  if (is_poller) port.mark_polled(now);
+  if (is_poller) mark_polled(runtime, port, now);
   if (!port.mutex.try_lock()) return false;  // somebody else is the engine just now
   const wire::TurnReport report = port.turn(now, wire::UdpPort::By::Program);
   port.mutex.unlock();
@@ -53,7 +118,12 @@ bool drive(Cq& cq, queue::Instant now) {
   if (!is_poller) cq.empty_polls_since_armed.store(empty_polls + 1, std::memory_order_relaxed);
   if (!cq.driving.try_lock()) return false;
   bool has_received = false;
-  for (const Cq::Feed& feed : cq.feeds) has_received |= drive_port(cq.context->runtime, *feed.port, now, is_poller);
+  bool has_poller_that_goes = false;
+  for (const Cq::Feed& feed : cq.feeds) {
+    has_received |= drive_port(cq.context->runtime, *feed.port, now, is_poller);
+    has_poller_that_goes |= feed.port->has_poller_that_goes();
+  }
+  cq.has_poller_that_goes.store(has_poller_that_goes, std::memory_order_relaxed);
   cq.driving.unlock();
   return has_received;
 }
@@ -66,9 +136,12 @@ int find(Cq& cq, Take&& take) {
     const queue::Instant now = wire::now();
     drive(cq, now);
     found = take();
-    if (found == 0) on_empty(now);
+    if (found == 0) on_empty(cq, now);
   }
-  if (found > 0) spin.since = {};
+  if (found > 0) {
+    spin.on_found();
+    if (cq.has_poller_that_goes.load(std::memory_order_relaxed)) leave(cq);
+  }
   return found;
 }
 

@@ -146,7 +146,7 @@ def check_includes(file):
             if why:
                 yield number, f'"{name}": {why}'
         elif IO_HEADERS.match(f"<{name}>") and not file.is_in(*IO_FOLDERS):
-            yield number, f"<{name}>: sockets, threads and Asio are for wire/io and above"
+            yield number, f"<{name}>: sockets, threads and epoll are for wire/io and above"
         elif name.startswith(("infiniband/", "rdma/")) and not file.is_in(*IO_FOLDERS, *VERBS_OUTSIDE):
             yield number, f"<{name}> is for provider/, cm/ and two headers of queue/"
 
@@ -280,8 +280,8 @@ CASES = [
     ("cm/a.cpp", SPDX + '#include "provider/runtime.h"\n', "cm/ sees"),
     ("tools/a.cpp", SPDX + '#include "wire/engine.h"\n', "wire/packet only"),
     ("wire/a.cpp", SPDX + '#include "engine.h"\n', "a path from the root"),
-    ("wire/a.cpp", SPDX + "#include <boost/asio.hpp>\n", "wire/io and above"),
-    ("wire/io/a.cpp", SPDX + "#include <boost/asio.hpp>\n", ""),
+    ("wire/a.cpp", SPDX + "#include <sys/epoll.h>\n", "wire/io and above"),
+    ("wire/io/a.cpp", SPDX + "#include <sys/epoll.h>\n", ""),
     ("wire/a.cpp", SPDX + "#include <infiniband/verbs.h>\n", "provider/, cm/"),
     ("wire/a.cpp", SPDX + "auto now = std::chrono::steady_clock::now();\n", "time is an argument"),
     ("wire/a.cpp", SPDX + "// steady_clock would be wrong here\nconst char* s = \"rand\";\n", ""),

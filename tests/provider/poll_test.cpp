@@ -55,6 +55,27 @@ TEST_CASE("a program that polled and then sleeps is served again", "[poll]") {
   s.channel.wait_for_event();
 }
 
+TEST_CASE("a program that looks at its memory between polls sees what its peer writes", "[poll]") {
+  Sleeper s;
+  // Longer than it takes to be known as a program that goes away, by a multiple.
+  for (std::uint8_t round = 1; round <= 100; ++round) {
+    s.memory.bytes[1000] = round;
+    ibv_sge sge = s.memory.sge(1000, 1);
+    ibv_send_wr wr{};
+    wr.wr_id = round;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.rdma = {s.memory.sge(0, 1).addr, s.memory.mr->rkey};
+    ibv_send_wr* bad = nullptr;
+    REQUIRE(ibv_post_send(s.a.qp, &wr, &bad) == 0);
+    const volatile std::uint8_t& target = s.memory.bytes[0];
+    wait_until([&] { return target == round; });  // the thread's work
+    CHECK(s.send_cq.take().wr_id == round);
+  }
+}
+
 TEST_CASE("poll_cq takes no more than there is room for, and refuses a negative room", "[poll]") {
   Device device;
   Cq cq(device);

@@ -4,14 +4,13 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
 
 #include <algorithm>
 #include <array>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <cerrno>
+#include <string>
 #include <system_error>
 
 #include "wire/io/clock.h"
@@ -22,11 +21,14 @@ namespace nicless::wire {
 namespace {
 
 constexpr std::size_t kReadyPerWakeMax = 32;
-constexpr std::uint64_t kLinks = 0;  // no port's id
+// Ids in the epoll set that are no port's: below kFirstPortId.
+constexpr std::uint64_t kLinks = 0;
+constexpr std::uint64_t kTimer = 1;
+constexpr std::uint64_t kWake = 2;
 
-int control(int epoll_fd, int operation, int fd, std::uint64_t id) {
+int control(int epoll_fd, int operation, int fd, std::uint64_t id, std::uint32_t events = EPOLLIN) {
   epoll_event event{};
-  event.events = EPOLLIN;
+  event.events = events;
   event.data.u64 = id;
   return static_cast<int>(raw::call(SYS_epoll_ctl, epoll_fd, operation, fd, &event));
 }
@@ -49,29 +51,42 @@ class SignalsBlocked {
 
 }  // namespace
 
-struct ProgressThread::Reactor {
-  explicit Reactor(int watch_fd) : sockets(io, watch_fd), timer(io) {}
-  boost::asio::io_context io{1};
-  boost::asio::posix::stream_descriptor sockets;
-  boost::asio::steady_timer timer;
-};
-
 queue::Result<ProgressThread*> ProgressThread::start(ProgressOwner& owner) {
-  const int watch_fd = static_cast<int>(raw::call(SYS_epoll_create1, EPOLL_CLOEXEC));
-  if (watch_fd < 0) return queue::error(-watch_fd, "no descriptor is left for the progress thread");
+  const auto fds = open();
+  if (!fds) return fds.error();
+  auto thread = std::unique_ptr<ProgressThread>(new ProgressThread(owner, *fds));
+  const SignalsBlocked blocked;
   try {
-    auto thread = std::unique_ptr<ProgressThread>(new ProgressThread(owner, watch_fd));
-    const SignalsBlocked blocked;
     thread->thread_ = std::thread([raw = thread.get()] { raw->run(); });
-    return thread.release();
-  } catch (const std::system_error& failure) {  // Asio's constructors and std::thread have no other way to say it
-    raw::close(watch_fd);
+  } catch (const std::system_error& failure) {  // std::thread has no other way to say it
+    close(*fds);
     return queue::error(failure.code().value(), std::string("the progress thread cannot start: ") + failure.what());
+  }
+  return thread.release();
+}
+
+queue::Result<ProgressThread::Descriptors> ProgressThread::open() {
+  const Descriptors fds{
+      static_cast<int>(raw::call(SYS_epoll_create1, EPOLL_CLOEXEC)),
+      static_cast<int>(raw::call(SYS_timerfd_create, CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+      static_cast<int>(raw::call(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK)),
+  };
+  int failure = std::min({fds.epoll, fds.timer, fds.wake});
+  // Edges: neither has to be read to be quiet again.
+  if (failure >= 0) failure = control(fds.epoll, EPOLL_CTL_ADD, fds.timer, kTimer, EPOLLIN | EPOLLET);
+  if (failure >= 0) failure = control(fds.epoll, EPOLL_CTL_ADD, fds.wake, kWake, EPOLLIN | EPOLLET);
+  if (failure >= 0) return fds;
+  close(fds);
+  return queue::error(-failure, "no descriptor is left for the progress thread");
+}
+
+void ProgressThread::close(const Descriptors& fds) {
+  for (const int fd : {fds.epoll, fds.timer, fds.wake}) {
+    if (fd >= 0) raw::close(fd);
   }
 }
 
-ProgressThread::ProgressThread(ProgressOwner& owner, int watch_fd)
-    : owner_(owner), watch_fd_(watch_fd), reactor_(std::make_unique<Reactor>(watch_fd)) {}
+ProgressThread::ProgressThread(ProgressOwner& owner, const Descriptors& fds) : owner_(owner), fds_(fds) {}
 
 ProgressThread::~ProgressThread() = default;
 
@@ -82,7 +97,7 @@ queue::Result<void> ProgressThread::watch(const std::shared_ptr<UdpPort>& port) 
     fd = port->fd();
   }
   queue::MutexLock lock(mutex_);
-  if (const int added = control(watch_fd_, EPOLL_CTL_ADD, fd, next_id_); added < 0) {
+  if (const int added = control(fds_.epoll, EPOLL_CTL_ADD, fd, next_id_); added < 0) {
     return queue::error(-added, "the socket cannot be watched");
   }
   entries_.push_back({port, fd, next_id_++, true, true});
@@ -91,7 +106,7 @@ queue::Result<void> ProgressThread::watch(const std::shared_ptr<UdpPort>& port) 
 }
 
 queue::Result<void> ProgressThread::watch_links(int fd) {
-  if (const int added = control(watch_fd_, EPOLL_CTL_ADD, fd, kLinks); added < 0) {
+  if (const int added = control(fds_.epoll, EPOLL_CTL_ADD, fd, kLinks); added < 0) {
     return queue::error(-added, "changes of network interfaces cannot be watched");
   }
   return {};
@@ -110,7 +125,7 @@ queue::Result<void> ProgressThread::watch_also(const std::shared_ptr<UdpPort>& p
   // A poller that has the port has this descriptor, too.
   const bool is_watched = port->is_watched();
   if (is_watched) {
-    if (const int added = control(watch_fd_, EPOLL_CTL_ADD, fd, next_id_); added < 0) {
+    if (const int added = control(fds_.epoll, EPOLL_CTL_ADD, fd, next_id_); added < 0) {
       return queue::error(-added, "the socket cannot be watched");
     }
   }
@@ -121,7 +136,7 @@ queue::Result<void> ProgressThread::watch_also(const std::shared_ptr<UdpPort>& p
 void ProgressThread::unwatch(int fd) {
   queue::MutexLock lock(mutex_);
   for (Entry& entry : entries_) {
-    if (entry.fd == fd && entry.is_watched) control(watch_fd_, EPOLL_CTL_DEL, fd, entry.id);
+    if (entry.fd == fd && entry.is_watched) control(fds_.epoll, EPOLL_CTL_DEL, fd, entry.id);
   }
   std::erase_if(entries_, [&](const Entry& entry) { return entry.fd == fd; });
 }
@@ -135,54 +150,68 @@ void ProgressThread::take_back(UdpPort& port) {
   }
 }
 
+void ProgressThread::leave(UdpPort& port, queue::Instant now) {
+  if (port.is_left()) return;
+  port.set_received_while_left(false);
+  port.set_left(now);
+  take_back(port);
+}
+
+void ProgressThread::come_back(UdpPort& port, queue::Instant now) {
+  leave_to_poller(port, now);
+  wake_by(now + kPollerKeeps);  // to look whether it still polls
+}
+
 void ProgressThread::wake() {
   if (is_wake_posted_.exchange(true)) return;
-  boost::asio::post(reactor_->io, [this] {
-    is_wake_posted_.store(false);
-    finish_wake();
-  });
+  const std::uint64_t one = 1;
+  raw::call(SYS_write, fds_.wake, &one, sizeof one);
 }
 
 void ProgressThread::run() {
   pthread_setname_np(pthread_self(), "nicless");
-  wait_for_sockets();
-  finish_wake();
-  reactor_->io.run();
+  for (;;) {
+    finish_wake();
+    wait_and_serve();
+  }
 }
 
-void ProgressThread::wait_for_sockets() {
-  reactor_->sockets.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                               [this](const boost::system::error_code& failed) {
-                                 if (failed) return;
-                                 serve_ready();
-                                 finish_wake();
-                                 wait_for_sockets();
-                               });
-}
-
-void ProgressThread::serve_ready() {
+void ProgressThread::wait_and_serve() {
   std::array<epoll_event, kReadyPerWakeMax> events;
-  const long count = raw::call(SYS_epoll_wait, watch_fd_, events.data(), static_cast<int>(events.size()), 0);
+  const long count = raw::call(SYS_epoll_wait, fds_.epoll, events.data(), static_cast<int>(events.size()), -1);
   for (long i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
-    if (event.data.u64 == kLinks) {
-      owner_.on_link_change();
-    } else if (const auto port = find(event.data.u64)) {
-      serve(*port, (event.events & EPOLLERR) != 0);
+    switch (event.data.u64) {
+      case kLinks:
+        owner_.on_link_change();
+        break;
+      case kTimer:
+        timer_at_.reset();
+        break;
+      case kWake:
+        is_wake_posted_.store(false);
+        break;
+      default:
+        if (const auto port = find(event.data.u64)) serve(*port, (event.events & EPOLLERR) != 0);
     }
   }
 }
 
 void ProgressThread::serve(UdpPort& port, bool has_errors) {
   const queue::Instant started = now();
-  if (port.is_polled_since(started - kPollerKeeps)) return leave_to_poller(port);
+  if (port.is_polled_since(started - kPollerKeeps)) return leave_to_poller(port, started);
+  if (turn(port, started, has_errors).received != 0 && port.is_left()) port.set_received_while_left(true);
+}
+
+TurnReport ProgressThread::turn(UdpPort& port, queue::Instant now, bool has_errors) {
   TurnReport report;
   {
     queue::MutexLock lock(port.mutex);
     if (has_errors) port.on_socket_error();
-    report = port.turn(started);
+    report = port.turn(now);
   }
   owner_.on_turn(port, report);
+  return report;
 }
 
 void ProgressThread::finish_wake() {
@@ -199,62 +228,81 @@ void ProgressThread::finish_wake() {
 void ProgressThread::meet_deadlines(queue::Instant now) {
   for (const auto& port : ports()) {
     const auto deadline = port->next_deadline();
-    if (!deadline || *deadline > now) continue;
-    TurnReport report;
-    {
-      queue::MutexLock lock(port->mutex);
-      report = port->turn(now);
-    }
-    owner_.on_turn(*port, report);
+    if (deadline && *deadline <= now) turn(*port, now, false);
   }
 }
 
-// Returns when to look again at ports that are still polled.
+// Returns when to look again at ports that are still polled. What waits in the others has waited too long.
 std::optional<queue::Instant> ProgressThread::take_back_unpolled(queue::Instant now) {
+  const auto look_again = find_unpolled(now);
+  for (const auto& port : unpolled_) {
+    const TurnReport report = turn(*port, now, false);
+    if (report.received != 0) note_waiting(*port);
+    if (report.has_mads || report.has_unreachable) wake();  // the owner has had its turn already
+  }
+  unpolled_.clear();
+  return look_again;
+}
+
+std::optional<queue::Instant> ProgressThread::find_unpolled(queue::Instant now) {
   std::optional<queue::Instant> look_again;
   queue::MutexLock lock(mutex_);
   for (Entry& entry : entries_) {
-    if (entry.is_watched) continue;
-    if (entry.port->is_polled_since(now - kPollerKeeps)) {
+    const UdpPort& port = *entry.port;
+    // A poller that has left is back soon, and wants to find the thread awake by then: it would have to wake it.
+    if (entry.is_watched ? port.is_left_since(now - kPollerKeeps) : port.is_polled_since(now - kPollerKeeps)) {
       look_again = now + kPollerKeeps;
-    } else {
+    } else if (!entry.is_watched) {
       set_watched(entry, true);
+      if (entry.is_main) unpolled_.push_back(entry.port);
     }
   }
   return look_again;
 }
 
-void ProgressThread::sleep_until(std::optional<queue::Instant> deadline) {
-  sleeps_until_.store(deadline ? deadline->time_since_epoch().count() : kNever);
-  if (deadline == timer_at_) return;
-  timer_at_ = deadline;
-  if (!deadline) {
-    reactor_->timer.cancel();
-    return;
+void ProgressThread::note_waiting(const UdpPort& port) {
+  queue::MutexLock lock(mutex_);
+  for (Entry& entry : entries_) {
+    if (!entry.is_main || entry.port.get() != &port) continue;
+    entry.habit.on_found_waiting();
+    entry.port->set_poller_goes(entry.habit.goes_away());
   }
-  reactor_->timer.expires_at(std::chrono::steady_clock::time_point(deadline->time_since_epoch()));
-  reactor_->timer.async_wait([this](const boost::system::error_code& cancelled) {
-    if (cancelled) return;
-    timer_at_.reset();
-    finish_wake();
-  });
 }
 
-void ProgressThread::leave_to_poller(UdpPort& port) {
+// A timer that is set for an earlier time stays: deadlines move on with every datagram, and setting the timer costs
+// more than one look too early.
+void ProgressThread::sleep_until(std::optional<queue::Instant> deadline) {
+  if (deadline && (!timer_at_ || *deadline < *timer_at_)) {
+    timer_at_ = deadline;
+    const auto at = std::max(deadline->time_since_epoch(), queue::Duration(1));  // zero would disarm it
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(at);
+    itimerspec timer{};
+    timer.it_value = {seconds.count(), std::chrono::nanoseconds(at - seconds).count()};
+    raw::call(SYS_timerfd_settime, fds_.timer, TFD_TIMER_ABSTIME, &timer, nullptr);
+  }
+  sleeps_until_.store(timer_at_ ? timer_at_->time_since_epoch().count() : kNever);
+}
+
+void ProgressThread::leave_to_poller(UdpPort& port, queue::Instant now) {
   queue::MutexLock lock(mutex_);
   for (Entry& entry : entries_) {
     if (entry.port.get() != &port) continue;
+    if (entry.is_main && port.is_left()) {
+      port.forget_left();
+      entry.habit.on_return(port.has_received_while_left());
+      port.set_poller_goes(entry.habit.goes_away());
+    }
     set_watched(entry, false);
     // take_back() forgets the poller first and then looks whether the port is watched; this goes the other way round,
     // so that one of the two sees the other.
-    if (!port.is_polled_since(now() - kPollerKeeps)) set_watched(entry, true);
+    if (!port.is_polled_since(now - kPollerKeeps)) set_watched(entry, true);
   }
 }
 
 void ProgressThread::set_watched(Entry& entry, bool is_watched) {
   if (entry.is_watched == is_watched) return;
   entry.is_watched = is_watched;
-  control(watch_fd_, is_watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, entry.fd, entry.id);
+  control(fds_.epoll, is_watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, entry.fd, entry.id);
   entry.port->set_watched(is_watched);
 }
 

@@ -3,8 +3,9 @@
 // for what is not the engine's (the connection manager). It sleeps while there is nothing to do, and keeps off a port
 // that a program polls: an armed epoll beside a polling thread doubles the latency of that thread.
 //
-// Sockets are watched through an epoll set of our own, which any thread may change, and which is the one descriptor
-// that Asio waits for: so a socket can be unwatched and closed at once by whoever closes it.
+// It sleeps in one epoll_wait(2) for all sockets, its timer and wake(): each system call more between a datagram and
+// its service is latency of programs that call nothing meanwhile (docs/adr/0013). Any thread may change the epoll set,
+// so a socket can be unwatched and closed at once by whoever closes it.
 //
 // Thread-safe. Locks: its own is a leaf; ports' locks are taken with none held.
 #pragma once
@@ -19,6 +20,7 @@
 
 #include "queue/mutex.h"
 #include "queue/result.h"
+#include "wire/io/poller_habit.h"
 #include "wire/io/udp_port.h"
 
 namespace nicless::wire {
@@ -57,6 +59,10 @@ class ProgressThread {
   void unwatch(int fd) EXCLUDES(mutex_);
   // The program will wait instead of polling: the thread takes the port back now. Cheap if it has it.
   void take_back(UdpPort& port) EXCLUDES(mutex_);
+  // The poller of a port that has_poller_that_goes() goes: the same, until come_back(). Cheap if it has left already.
+  void leave(UdpPort& port, queue::Instant now) EXCLUDES(mutex_);
+  // It is back, and has marked the port as polled: the thread keeps off, until nobody has polled for kPollerKeeps.
+  void come_back(UdpPort& port, queue::Instant now) EXCLUDES(mutex_);
 
   // One more turn of the thread, soon.
   void wake();
@@ -68,6 +74,7 @@ class ProgressThread {
   bool is_this_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
 
  private:
+  static constexpr std::uint64_t kFirstPortId = 16;  // below: what else is in the epoll set
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
   struct Entry {
@@ -76,35 +83,45 @@ class ProgressThread {
     std::uint64_t id = 0;
     bool is_watched = false;  // in the epoll set; else a poller has it
     bool is_main = true;      // else one of watch_also()
+    PollerHabit habit{};      // of the main one
   };
 
-  struct Reactor;  // what of Asio it uses, whose headers are long: only its own file reads them
+  struct Descriptors {
+    int epoll = -1;
+    int timer = -1;
+    int wake = -1;
+  };
+  static queue::Result<Descriptors> open();
+  static void close(const Descriptors& fds);
 
-  ProgressThread(ProgressOwner& owner, int watch_fd);
+  ProgressThread(ProgressOwner& owner, const Descriptors& fds);
   void run();
-  void wait_for_sockets();
-  void serve_ready();
+  void wait_and_serve();
   void serve(UdpPort& port, bool has_errors);
   // Deadlines, the owner's turn, ports to take back; then decides how long to sleep.
   void finish_wake();
   void meet_deadlines(queue::Instant now);
   std::optional<queue::Instant> take_back_unpolled(queue::Instant now) EXCLUDES(mutex_);
+  std::optional<queue::Instant> find_unpolled(queue::Instant now) EXCLUDES(mutex_);
+  TurnReport turn(UdpPort& port, queue::Instant now, bool has_errors);
+  void note_waiting(const UdpPort& port) EXCLUDES(mutex_);
   void sleep_until(std::optional<queue::Instant> deadline);
-  void leave_to_poller(UdpPort& port) EXCLUDES(mutex_);
+  void leave_to_poller(UdpPort& port, queue::Instant now) EXCLUDES(mutex_);
   void set_watched(Entry& entry, bool is_watched) REQUIRES(mutex_);
   std::vector<std::shared_ptr<UdpPort>> ports() EXCLUDES(mutex_);
   std::shared_ptr<UdpPort> find(std::uint64_t id) EXCLUDES(mutex_);
 
   ProgressOwner& owner_;
-  const int watch_fd_;
-  const std::unique_ptr<Reactor> reactor_;
+  const Descriptors fds_;
+  // The thread's own: nobody else touches them.
   std::optional<queue::Instant> timer_at_;
+  std::vector<std::shared_ptr<UdpPort>> unpolled_;
   std::atomic<bool> is_wake_posted_{false};
   std::atomic<std::int64_t> sleeps_until_{kNever};
 
   queue::Mutex mutex_;
   std::vector<Entry> entries_ GUARDED_BY(mutex_);
-  std::uint64_t next_id_ GUARDED_BY(mutex_) = 1;
+  std::uint64_t next_id_ GUARDED_BY(mutex_) = kFirstPortId;
   std::thread thread_;
 };
 

@@ -102,9 +102,22 @@ class UdpPort : public std::enable_shared_from_this<UdpPort> {
   void forget_polled() { polled_at_.store(kLongAgo); }
   bool is_polled_since(queue::Instant since) const { return polled_at_.load() >= since.time_since_epoch().count(); }
 
-  // Whether the progress thread waits for this socket (else a poller has it). Set by the progress thread alone.
+  // Whether the progress thread waits for this socket (else a poller has it). Set by ProgressThread alone, like the
+  // next three.
   bool is_watched() const { return is_watched_.load(); }
   void set_watched(bool is_watched) { is_watched_.store(is_watched); }
+
+  // Its poller is one that goes away (poller_habit.h): it leaves the port to the progress thread as it goes.
+  bool has_poller_that_goes() const { return has_poller_that_goes_.load(std::memory_order_relaxed); }
+  void set_poller_goes(bool goes) { has_poller_that_goes_.store(goes, std::memory_order_relaxed); }
+  // When it did, until it is back.
+  bool is_left() const { return left_at_.load(std::memory_order_relaxed) != kLongAgo; }
+  bool is_left_since(queue::Instant since) const { return left_at_.load() >= since.time_since_epoch().count(); }
+  void set_left(queue::Instant now) { left_at_.store(now.time_since_epoch().count()); }
+  void forget_left() { left_at_.store(kLongAgo); }
+  // Whether the thread has received anything since.
+  void set_received_while_left(bool has) { has_received_while_left_.store(has); }
+  bool has_received_while_left() const { return has_received_while_left_.load(); }
 
  private:
   static constexpr std::int64_t kLongAgo = std::numeric_limits<std::int64_t>::min();
@@ -139,6 +152,9 @@ class UdpPort : public std::enable_shared_from_this<UdpPort> {
   std::atomic<std::int64_t> next_deadline_{kNever};
   std::atomic<std::int64_t> polled_at_{kLongAgo};
   std::atomic<bool> is_watched_{false};
+  std::atomic<bool> has_poller_that_goes_{false};
+  std::atomic<std::int64_t> left_at_{kLongAgo};
+  std::atomic<bool> has_received_while_left_{false};
 };
 
 }  // namespace nicless::wire

@@ -149,6 +149,60 @@ TEST_CASE("a poller that will wait instead gives the port back at once", "[progr
   CHECK(world().owner.wait_for([&](Owner& o) { return o.received_ == before + 1; }));
 }
 
+TEST_CASE("a poller that is away while datagrams wait, again and again, is one that goes", "[progress]") {
+  const Watched watched;
+  for (std::uint32_t i = 0; i < PollerHabit::kSignsNeeded; ++i) {
+    CHECK_FALSE(watched.port->has_poller_that_goes());
+    const std::size_t before = received();
+    watched.port->mark_polled(now() + std::chrono::milliseconds(50));  // the last poll, so far ahead
+    send_to(*watched.port);
+    CHECK(world().owner.wait_for([&](Owner&) { return !watched.port->is_watched(); }));
+    CHECK(world().owner.wait_for([&](Owner& o) { return o.received_ == before + 1; }));
+  }
+  // Noted after the owner has heard of the turn, before it has the next one.
+  const std::size_t wakes = world().owner.read([](Owner& o) { return o.wakes_; });
+  world().thread->wake();
+  CHECK(world().owner.wait_for([&](Owner& o) { return o.wakes_ > wakes; }));
+  CHECK(watched.port->has_poller_that_goes());
+}
+
+TEST_CASE("a port that its poller leaves is served at once, until the poller is back", "[progress]") {
+  const Watched watched;
+  const queue::Instant ahead = now() + std::chrono::hours(1);
+  watched.port->mark_polled(ahead);
+  world().thread->come_back(*watched.port, now());
+  CHECK_FALSE(watched.port->is_watched());
+
+  std::size_t before = received();
+  world().thread->leave(*watched.port, now());
+  CHECK(watched.port->is_left());
+  CHECK(watched.port->is_watched());
+  send_to(*watched.port);
+  CHECK(world().owner.wait_for([&](Owner& o) { return o.received_ == before + 1; }));
+
+  watched.port->mark_polled(ahead);
+  world().thread->come_back(*watched.port, now());
+  CHECK_FALSE(watched.port->is_left());
+  CHECK_FALSE(watched.port->is_watched());
+  before = received();
+  send_to(*watched.port);
+  world().thread->take_back(*watched.port);
+  CHECK(world().owner.wait_for([&](Owner& o) { return o.received_ == before + 1; }));
+}
+
+TEST_CASE("a poller that came back and then stays away for ever loses the port to the thread", "[progress]") {
+  const Watched watched;
+  world().thread->leave(*watched.port, now());
+  const std::size_t before = received();
+  const queue::Instant back = now() + std::chrono::milliseconds(20);
+  watched.port->mark_polled(back);  // and never again
+  world().thread->come_back(*watched.port, back);
+  CHECK_FALSE(watched.port->is_watched());
+  send_to(*watched.port);
+  CHECK(world().owner.wait_for([&](Owner& o) { return o.received_ == before + 1; }));
+  CHECK(watched.port->is_watched());
+}
+
 TEST_CASE("the owner's deadline is met, and an earlier one wakes the thread", "[progress]") {
   Owner& owner = world().owner;
   const std::size_t met = owner.read([](Owner& o) { return o.deadlines_met_; });
