@@ -45,13 +45,19 @@ std::string names_of(const std::vector<Interface>& interfaces) {
   return names;
 }
 
+// An interface is asked for by its name or by an address of it.
+std::string asked(const std::string& name_or_address) {
+  return (is_address(name_or_address) ? "with the address " : "") + name_or_address;
+}
+
 Result<std::vector<Interface>> select(const std::vector<Interface>& all, const DeviceSpec& spec) {
   if (spec.interfaces.empty()) return all;
   std::vector<Interface> selected;
   for (const std::string& name : spec.interfaces) {
     const auto found = find_interface(all, name);
     if (!found) {
-      return queue::error(ENODEV, "NICLESS_DEVICES: there is no interface " + name + " that is up; " + names_of(all));
+      return queue::error(ENODEV,
+                          "NICLESS_DEVICES: there is no interface " + asked(name) + " that is up; " + names_of(all));
     }
     selected.push_back(*found);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "provider/errno_shapes.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -12,12 +13,7 @@ namespace {
 
 constexpr int kSentenceBytesMax = 512;
 
-}  // namespace
-
-int report(const Call& call, const queue::Error& error) noexcept {
-  const int number = error.errno_value;
-  const bool is_failure = number != EAGAIN && number != EINTR && number != ENODATA;
-  if (!is_failure || !is_logged(NICLESS_LOG_WARN)) return error.errno_value;
+void say(const Call& call, const queue::Error& error) {
   char subject[32] = "";
   if (call.qpn) std::snprintf(subject, sizeof subject, " qp 0x%x", *call.qpn);
   const char* name = strerrorname_np(error.errno_value);
@@ -29,7 +25,17 @@ int report(const Call& call, const queue::Error& error) noexcept {
   } catch (const std::bad_alloc&) {
     // The errno value tells of it; there is no room for words.
   }
-  return error.errno_value;
+}
+
+}  // namespace
+
+// Also for calls that return the errno value: with rdma-core, where a system call fails underneath, errno is that
+// value, and programs print it (perftest does).
+int report(const Call& call, const queue::Error& error) noexcept {
+  const int number = error.errno_value;
+  const bool is_failure = number != EAGAIN && number != EINTR && number != ENODATA;
+  if (is_failure && is_logged(NICLESS_LOG_WARN)) say(call, error);
+  return errno = number;
 }
 
 }  // namespace nicless::provider

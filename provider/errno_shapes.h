@@ -39,7 +39,7 @@ class KeepErrno {
 
 // Says "nicless: ibv_modify_qp qp 0x8f1203: EINVAL, <why>" if the log wants to hear of failed calls. EAGAIN (the
 // answer of a descriptor that does not block), EINTR (the program's own signal) and ENODATA (of a table's empty entry)
-// are no failures: they are not said. Returns the errno value.
+// are no failures: they are not said. Sets errno, and returns it.
 int report(const Call& call, const queue::Error& error) noexcept;
 
 // Runs f, which returns a Result. What f does to errno on its way is undone.
@@ -62,7 +62,7 @@ auto null_and_errno(const Call& call, F&& f) noexcept -> typename decltype(f()):
   return nullptr;
 }
 
-// The errno value itself: ibv_modify_*, ibv_destroy_*, ibv_dealloc_*, ibv_dereg_*, ibv_query_*, ibv_post_*.
+// The errno value itself, and errno: ibv_modify_*, ibv_destroy_*, ibv_dealloc_*, ibv_dereg_*, ibv_query_*, ibv_post_*.
 template <typename F>
 int errno_itself(const Call& call, F&& f) noexcept {
   auto result = guard(std::forward<F>(f));

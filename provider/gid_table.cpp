@@ -65,10 +65,15 @@ struct Candidate {
   GidEntry entry;
 };
 
-bool is_name(std::string_view text) {
-  return !text.empty() && text.size() < IBV_SYSFS_NAME_MAX && std::all_of(text.begin(), text.end(), [](char c) {
+// What is wrong with a name; null: nothing.
+const char* fault_of_name(std::string_view text) {
+  if (text.empty()) return "is empty";
+  if (text.size() >= IBV_SYSFS_NAME_MAX) return "has more than 63 characters";
+  if (text.front() == '.') return "begins with a dot";
+  const bool is_plain = std::all_of(text.begin(), text.end(), [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.' || c == ':';
   });
+  return is_plain ? nullptr : "has other characters than letters, digits and -_.:";
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -82,16 +87,17 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 }
 
 queue::Result<DeviceSpec> parse_device_spec(std::string_view text) {
-  const auto refuse = [&](const char* what) {
+  const auto refuse = [&](const std::string& what) {
     return queue::error(EINVAL, "NICLESS_DEVICES: \"" + std::string(text) + "\" " + what +
                                     "; it is written like a=eth0,b=lo or a=eth0+eth1");
   };
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos) return refuse("names no interface");
   DeviceSpec spec{std::string(text.substr(0, equals)), {}};
-  if (!is_name(spec.name) || spec.name.front() == '.') return refuse("begins with no device name");
+  if (const char* fault = fault_of_name(spec.name)) return refuse(std::string("names a device, and the name ") + fault);
   for (const std::string_view interface : split(text.substr(equals + 1), '+')) {
-    if (!is_name(interface)) return refuse("has no valid interface name");
+    if (const char* fault = fault_of_name(interface))
+      return refuse(std::string("names an interface, and the name ") + fault);
     spec.interfaces.emplace_back(interface);
   }
   return spec;
@@ -167,6 +173,10 @@ queue::Result<std::vector<DeviceSpec>> parse_device_specs(std::string_view text)
     specs.push_back(std::move(*spec));
   }
   return specs;
+}
+
+bool is_address(const std::string& text) {
+  return parse_address(text).has_value();
 }
 
 std::optional<Interface> find_interface(std::span<const Interface> interfaces, const std::string& name_or_address) {

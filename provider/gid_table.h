@@ -50,6 +50,8 @@ struct DeviceSpec {
 };
 queue::Result<std::vector<DeviceSpec>> parse_device_specs(std::string_view text);
 
+// An IPv4 or IPv6 address as text, and so no name.
+bool is_address(const std::string& text);
 // The interface of that name, or with that address alone; any of 127.0.0.0/8 is an address of the loopback interface.
 std::optional<Interface> find_interface(std::span<const Interface> interfaces, const std::string& name_or_address);
 

@@ -42,10 +42,9 @@ int level_from_environment() {
   for (std::size_t level = 0; level < kNames.size(); ++level) {
     if (kNames[level] == wanted) return static_cast<int>(level);
   }
-  if (*wanted != '\0') {
-    write_line(std::string("NICLESS_LOG=") + wanted + " is no level: none, error, warn, info or debug; error is taken");
-  }
-  return NICLESS_LOG_ERROR;
+  if (*wanted == '\0') return NICLESS_LOG_ERROR;
+  write_line(std::string("NICLESS_LOG=") + wanted + " is no level: none, error, warn, info or debug; warn is taken");
+  return NICLESS_LOG_WARN;
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ bool is_switched_on(const char* name, const char* what_it_does) {
   const std::string value = text == nullptr ? "" : text;
   if (value == "1") return true;
   if (!value.empty() && value != "0") {
-    log(NICLESS_LOG_ERROR, std::string(name) + "=" + value + ": 1 " + what_it_does + ", 0 does not");
+    log(NICLESS_LOG_ERROR,
+        std::string(name) + "=" + value + " is neither 1, which " + what_it_does + ", nor 0, which is taken");
   }
   return false;
 }

@@ -204,6 +204,13 @@ class Options(Scratch):
         self.assertEqual(self.environment_of("--loss=1%", NICLESS_SEED="7")["NICLESS_SEED"], "7")
         self.assertNotIn("NICLESS_SEED", self.environment_of("--delay=1ms", "--rnr=1"))
 
+    def test_faults_in_the_environment_are_checked_before_anything_is_said_of_them(self):
+        result = self.nicless("run", "--", "env", NICLESS_LOSS="abc")
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertRegex(result.stderr, r"^nicless: NICLESS_LOSS: [^\n]*abc[^\n]*\n$")
+        self.assertEqual(self.environment_of(NICLESS_RNR="2", NICLESS_FAIL="3:RETRY_EXC_ERR,9:RNR_RETRY_EXC_ERR")["NICLESS_RNR"],
+                         "2")
+
     def test_help_and_version_go_to_stdout(self):
         for arguments in (("--help",), ("-h",), ("help",), ("run", "--help")):
             result = self.nicless(*arguments)

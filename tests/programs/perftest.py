@@ -7,6 +7,7 @@ can be. How good they are is not looked at: nothing here passes or fails by time
 What no acknowledgement holds back (UC, UD) is kept to what fits a socket buffer: a sender that is faster than the
 receiver would lose messages, and the programs wait for each of them. Two combinations are left out, as the programs wait for
 ever where completions come in a burst, whatever the device: -e with -b and several -q, and --perform_warm_up without -Q 1.
+With -R perftest itself refuses UC, XRC, groups and IPv6 addresses.
 """
 import math
 import re
@@ -35,13 +36,14 @@ BANDWIDTH = {
 BANDWIDTH_LONG = {
     "ib_send_bw": ("-z", "--odp", "-b -R", "-N", "--report_gbits", "--mr_per_qp -q 2", "--use_old_post_send", "--ipv6", "-S 1",
                    "--tclass=8", "-R -T 32", "-u 10", "--perform_warm_up -Q 1", "--disable_pcie_relaxed", "--cpu_util -D 1",
-                   "--retry_count=3 -R", "--reversed", "-d nicless0 -i 1", "--source_ip={server}", "--use-srq -q 4 -b",
+                   "--retry_count=3 -R", "-R -m 512 -q 2", "-R -D 1", "-R -a -n 20", "-R -l 4 --recv_post_list=4",
+                   f"-c UD -R -q 2 {SMALL}", f"-c UD -R -e {SMALL}", "--reversed", "-d nicless0 -i 1", "--source_ip={server}", "--use-srq -q 4 -b",
                    "-r 1", "-s 1", "-s 1048577 -n 20", "-s 8388608 -n 5", "-b -a -n 20", f"-c UD -q 4 -s 1000 -n 20"),
-    "ib_write_bw": ("-z", "-b", "-b -R", "-N", "--report_gbits", "--mr_per_qp -q 2", "--use_old_post_send", "-Q 1",
+    "ib_write_bw": ("-z", "-b", "-b -R", "-R -T 96", "-R -D 1", "-R -m 512 -q 2", "-R -a -n 20", "-N", "--report_gbits", "--mr_per_qp -q 2", "--use_old_post_send", "-Q 1",
                     "--reversed", "--perform_warm_up -Q 1", "-s 1", "-s 1048577 -n 20", "-s 8388608 -n 5", "-b -a -n 20"),
-    "ib_read_bw": ("-z", "-b", "-b -R -e", "-N", "--report_gbits", "--mr_per_qp -q 2", "--use_old_post_send", "-o 16",
+    "ib_read_bw": ("-z", "-b", "-b -R -e", "-R -T 96 -q 2", "-R -D 1", "-R -m 512 -o 1", "-N", "--report_gbits", "--mr_per_qp -q 2", "--use_old_post_send", "-o 16",
                    "--perform_warm_up -Q 1", "-s 1", "-s 1048577 -n 20", "-s 8388608 -n 5", "-b -a -n 20"),
-    "ib_atomic_bw": ("-z", "-b -R", "-N", "-o 16 -q 4", "--use_old_post_send", "-A CMP_AND_SWAP -b -e"),
+    "ib_atomic_bw": ("-z", "-b -R", "-R -T 96", "-R -D 1", "-R -q 4 -A CMP_AND_SWAP", "-N", "-o 16 -q 4", "--use_old_post_send", "-A CMP_AND_SWAP -b -e"),
 }
 LATENCY = {
     "ib_send_lat": ("", "-e", "-R", "-R -e -s 3000", "-m 256 -s 3000", "-x {gid6}", "-I 0 -s 2000", "-I 100",
@@ -52,11 +54,11 @@ LATENCY = {
     "ib_atomic_lat": ("", "-e", "-c XRC", "-R", "-R -e", "-x {gid6}", "-A CMP_AND_SWAP", "-D 1"),
 }
 LATENCY_LONG = {
-    "ib_send_lat": ("-r 5", "-H -U", "-C", "-z", "--use_old_post_send", "--inline_recv=64", "--latency_gap=100",
+    "ib_send_lat": ("-R -T 96", "-R -D 1", "-R -m 512 -s 3000", "-c UD -R -e", "-r 5", "-H -U", "-C", "-z", "--use_old_post_send", "--inline_recv=64", "--latency_gap=100",
                     "-s 1", "-s 1048577 -n 20", "-a -n 20"),
-    "ib_write_lat": ("-n 50 -x {gid6}", "-n 50 -m 256 -s 3000", "-n 50 -H -U", "-n 50 -z", "-n 50 -I 100", "-a -n 5"),
-    "ib_read_lat": ("-z", "--odp", "-H -U", "-C", "--use_old_post_send", "-s 1", "-s 1048577 -n 20", "-a -n 20"),
-    "ib_atomic_lat": ("-z", "-H -U", "-C", "--use_old_post_send"),
+    "ib_write_lat": ("-n 50 -R -T 96", "-R -D 1", "-n 50 -x {gid6}", "-n 50 -m 256 -s 3000", "-n 50 -H -U", "-n 50 -z", "-n 50 -I 100", "-a -n 5"),
+    "ib_read_lat": ("-R -T 96", "-R -D 1", "-R -m 512 -s 3000", "-z", "--odp", "-H -U", "-C", "--use_old_post_send", "-s 1", "-s 1048577 -n 20", "-a -n 20"),
+    "ib_atomic_lat": ("-R -T 96", "-R -D 1", "-R -A CMP_AND_SWAP", "-z", "-H -U", "-C", "--use_old_post_send"),
 }
 
 FIGURE = r"(?:[0-9.]+|-?nan|-?inf)"

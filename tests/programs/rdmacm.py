@@ -66,18 +66,19 @@ def udaddy():
 
 
 def mckey():
-    """A group for each case: they are the machine's. The sender waits three seconds by itself; it is in the group and
-    posts no receive, and where there are several of them each is sent what all others send."""
-    unheard = r"^nicless: qp \w+ dropped a datagram from qp \w+ of \S+: no receive was posted"
+    """A group for each case: they are the machine's. The sender waits three seconds by itself. It is in the group and
+    posts no receive; what it hears of itself, and of the others of its process, is no loss that anybody has to hear of.
+    Where there are several senders, each receiver is sent what all of them send, and has receives for those of one."""
+    too_many = r"^nicless: qp \w+ dropped a datagram from qp \w+ of \S+: no receive was posted"
 
     def pair(more, group, option="-m", version="", name="", sender="", **rest):
         end = f"mckey {option} {group} -b {{{{{{end}}{version}}}}} {more}".strip()
         printed = (rf"^mckey: joined dgid: (::ffff:)?{group} ", r"^data transfers complete", r"^return status 0")
         return Pair(name or f"mckey {more}".strip(), end.format(end="server"), end.format(end="client") + f" -s {sender}",
-                    "udp", printed, printed, ready_port=4791, complaints=unheard, **rest)
+                    "udp", printed, printed, ready_port=4791, **rest)
 
     yield pair("", "239.77.1.1")
-    yield pair("-c 5 -C 3 -S 900", "239.77.1.2")
+    yield pair("-c 5 -C 3 -S 900", "239.77.1.2", complaints=too_many)
     yield pair("-p 2 -C 20", "239.77.1.3")
     yield pair("", "239.77.1.4", sender="-o", name="mckey -o (the sender joins to send only)")
     yield pair("-l", "239.77.1.5")

@@ -43,8 +43,10 @@ TEST_CASE("a call that makes something fails with NULL and errno", "[provider][s
   CHECK(errno == EAGAIN);
 }
 
-TEST_CASE("a call that does something returns the errno value", "[provider][shapes]") {
+TEST_CASE("a call that does something returns the errno value, and sets errno", "[provider][shapes]") {
+  errno = 0;
   CHECK(errno_itself("b", refuse) == EAGAIN);
+  CHECK(errno == EAGAIN);
 }
 
 TEST_CASE("a call that asks fails with -1 and errno", "[provider][shapes]") {

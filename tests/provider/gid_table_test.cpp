@@ -136,10 +136,13 @@ TEST_CASE("what is no list of devices is refused with a sentence that quotes it"
       {"a", "\"a\" names no interface"},
       {"", "\"\" names no interface"},
       {"a=eth0,", "\"\" names no interface"},
-      {"=eth0", "\"=eth0\" begins with no device name"},
-      {"../x=eth0", "\"../x=eth0\" begins with no device name"},
-      {"a=", "\"a=\" has no valid interface name"},
-      {"a=eth0+", "\"a=eth0+\" has no valid interface name"},
+      {"=eth0", "\"=eth0\" names a device, and the name is empty"},
+      {"../x=eth0", "\"../x=eth0\" names a device, and the name begins with a dot"},
+      {"a b=eth0", "names a device, and the name has other characters than letters, digits and -_.:"},
+      {std::string(64, 'n') + "=eth0", "names a device, and the name has more than 63 characters"},
+      {"a=", "\"a=\" names an interface, and the name is empty"},
+      {"a=eth0+", "\"a=eth0+\" names an interface, and the name is empty"},
+      {"a=eth0/1", "names an interface, and the name has other characters than letters, digits and -_.:"},
       {"a=eth0,a=lo", "names the device \"a\" twice"},
   }));
   const auto specs = parse_device_specs(text);

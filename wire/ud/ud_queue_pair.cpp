@@ -84,13 +84,23 @@ void UdQueuePair::receive(const PacketView& packet, const OpcodeInfo& info, cons
                    deth.src_qp.value(), to_string(datagram.from.address).c_str(), deth.qkey, attributes_.qkey);
     }
   } else if (!parts_.receives->take(receive_)) {
-    if (counters_.no_receive++ == 0) {
+    if (is_own_copy(packet)) {
+      ++counters_.no_receive;
+    } else if (counters_.no_receive++ == 0) {
       reasons_.add("dropped a datagram from qp 0x%06x of %s: no receive was posted, and the sender does not hear of it",
                    deth.src_qp.value(), to_string(datagram.from.address).c_str());
     }
   } else {
     place(packet, info, datagram);
   }
+}
+
+// Of what this process sends to a group that this queue pair is in: whoever only sends there posts no receives. The
+// numbers of a process are neighbours; that a stranger's is among them costs a sentence.
+bool UdQueuePair::is_own_copy(const PacketView& packet) const {
+  const auto neighbourhood = [](queue::Qpn qpn) { return qpn.value() >> 8; };
+  return packet.headers.bth.dest_qp == kMulticastQpn &&
+         neighbourhood(packet.headers.deth.src_qp) == neighbourhood(parts_.qpn);
 }
 
 // The first 40 bytes of the list are the GRH's, whatever it says; the payload stands behind. ibv_create_qp(3), UD.

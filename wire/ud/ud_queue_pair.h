@@ -22,6 +22,7 @@ class UdQueuePair final : public UnacknowledgedQueuePair {
 
  private:
   void build_headers(const queue::Wqe& wqe, OutDatagram& out);
+  bool is_own_copy(const PacketView& packet) const;
   void place(const PacketView& packet, const OpcodeInfo& info, const InDatagram& datagram);
 
   queue::RecvWqe receive_;
