@@ -37,8 +37,8 @@ bool ReceiveRing::take(RecvWqe& out) {
   if (taken_ == posted_) return false;
   const std::size_t index = index_of(taken_);
   out.wr_id = slots_[index].wr_id;
-  out.sge_count = slots_[index].sge_count;
-  std::copy_n(sges_.at(index * sge_max_), out.sge_count, out.sge_storage.begin());
+  const Sge* const list = sges_.at(index * sge_max_);
+  out.sge_storage.assign(list, list + slots_[index].sge_count);
   ++taken_;
   return true;
 }

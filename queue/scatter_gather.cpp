@@ -17,6 +17,7 @@ std::optional<SgFault> SgCursor::resolve(const MrTable& table, PdId pd, std::spa
   length_ = 0;
   usable_length_ = 0;
   fault_.reset();
+  pointers_.resize(sges.size());
   // Read first: a region removed while the list is looked up makes the next refresh look again.
   generation_ = table.generation();
   for (std::uint32_t i = 0; i < sges.size(); ++i) {

@@ -4,7 +4,6 @@
 // between. IBTA 10.7.3.1 (gather and scatter).
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -59,7 +58,7 @@ class SgCursor {
   std::uint64_t length_ = 0;
   std::uint64_t usable_length_ = 0;
   std::optional<SgFault> fault_;
-  std::array<std::byte*, kSgeMax> pointers_{};
+  SgeArray<std::byte*> pointers_;  // one for each entry
 };
 
 }  // namespace nicless::queue

@@ -6,6 +6,7 @@
 #include <infiniband/verbs.h>
 
 #include <array>
+#include <boost/container/small_vector.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -27,6 +28,11 @@ struct Sge {
   LKey lkey{};
   friend bool operator==(const Sge&, const Sge&) = default;
 };
+
+// Something for each entry of a list. Lists are short: room for the longest in every queue pair was a fifth of its
+// memory.
+template <typename T>
+using SgeArray = boost::container::small_vector<T, 4>;
 
 // Numbers of ibv_wr_opcode.
 enum class SendOpcode : std::uint8_t {
@@ -90,10 +96,12 @@ struct Wqe {
   bool signaled = true;
   bool solicited = false;
   bool fence = false;
-  bool has_inline_data = false;   // then inline_data holds the message and sges is empty
-  std::uint32_t imm_or_key = 0;   // immediate data in network byte order, or the rkey to invalidate
-  std::uint64_t remote_addr = 0;  // write, read, atomics
+  bool has_inline_data = false;  // then inline_data holds the message and sges is empty
+  // Not Success: the request is not carried out and completes so, because the user asked for it (nicless run --fail).
+  WcStatus forced_status = WcStatus::Success;
+  std::uint32_t imm_or_key = 0;  // immediate data in network byte order, or the rkey to invalidate
   RKey rkey{};
+  std::uint64_t remote_addr = 0;  // write, read, atomics
   std::uint64_t compare_add = 0;  // atomics
   std::uint64_t swap = 0;
   DatagramAddress datagram{};  // of an unreliable datagram
@@ -101,8 +109,6 @@ struct Wqe {
   std::span<const Sge> sges{};
   std::span<const std::byte> inline_data{};
   std::uint64_t length = 0;  // bytes of the whole message
-  // Not Success: the request is not carried out and completes so, because the user asked for it (nicless run --fail).
-  WcStatus forced_status = WcStatus::Success;
 };
 
 // What a BindMw request asks for. It travels in fields of a Wqe that mean something else to other requests.
@@ -128,9 +134,8 @@ struct Binding {
 // A receive work request, moved out of its queue whole.
 struct RecvWqe {
   std::uint64_t wr_id = 0;
-  std::uint32_t sge_count = 0;
-  std::array<Sge, kSgeMax> sge_storage{};
-  std::span<const Sge> sges() const { return std::span(sge_storage).first(sge_count); }
+  SgeArray<Sge> sge_storage;
+  std::span<const Sge> sges() const { return {sge_storage.data(), sge_storage.size()}; }
 };
 
 }  // namespace nicless::queue

@@ -36,8 +36,8 @@ TEST_CASE("a posted request is a copy, its list included", "[queue][sq]") {
                      .solicited = true,
                      .fence = true,
                      .imm_or_key = 99,
-                     .remote_addr = 0x1000,
                      .rkey = RKey{3},
+                     .remote_addr = 0x1000,
                      .sges = list}));
   list.assign(2, Sge{});
   const Wqe& stored = f.sq.at(0);

@@ -111,7 +111,7 @@ TEST_CASE("lists posted by the program are taken in order while others complete 
         continue;
       }
       taken.push_back(wqe.wr_id);
-      lists_are_whole &= wqe.sge_count == 2 && wqe.sges()[0].addr == wqe.wr_id && wqe.sges()[1].addr == ~wqe.wr_id;
+      lists_are_whole &= wqe.sges().size() == 2 && wqe.sges()[0].addr == wqe.wr_id && wqe.sges()[1].addr == ~wqe.wr_id;
       f.cq.push({.wr_id = wqe.wr_id, .opcode = WcOpcode::Recv, .credit = &rq.credit(), .credit_count = 1});
     }
   };

@@ -80,10 +80,10 @@ Inbound::Outcome Inbound::scatter(std::span<const std::byte> payload) {
   static_cast<void>(cursor_.refresh(*place_.regions));
   const std::uint64_t end = received_bytes_ + payload.size();
   if (end > cursor_.length()) {
-    reasons_.add("recv wr_id 0x%llx: a message of at least %llu bytes does not fit the %llu bytes posted (%u SGEs); %s",
-                 static_cast<unsigned long long>(receive_.wr_id), static_cast<unsigned long long>(end),
-                 static_cast<unsigned long long>(cursor_.length()), receive_.sge_count,
-                 told("REM_INV_REQ_ERR").c_str());
+    reasons_.add(
+        "recv wr_id 0x%llx: a message of at least %llu bytes does not fit the %llu bytes posted (%zu SGEs); %s",
+        static_cast<unsigned long long>(receive_.wr_id), static_cast<unsigned long long>(end),
+        static_cast<unsigned long long>(cursor_.length()), receive_.sges().size(), told("REM_INV_REQ_ERR").c_str());
     fail_receive(WcStatus::LocLenErr);
     return {Kind::FailedLocally, NakCode::InvalidRequest};
   }

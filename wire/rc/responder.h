@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
+#include <vector>
 
 #include "wire/counters.h"
 #include "wire/qp/inbound.h"
@@ -100,7 +100,7 @@ class Responder {
   Inbound inbound_;
   queue::Srqn srqn_{};  // XRC: of the message that is half-arrived, or arrived last
   Replay replay_;
-  std::deque<Reply> replies_;  // oldest PSN first
+  std::vector<Reply> replies_;  // oldest PSN first; nearly always one at most
   std::optional<Acknowledge> acknowledge_;
   bool is_held_ = false;  // acknowledge_ waits for a request to follow
 };

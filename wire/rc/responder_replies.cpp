@@ -72,7 +72,7 @@ bool Responder::build_reply(OutDatagram& out) {
   // A response acknowledges all that came before it. IBTA 9.7.5.1.1.
   const bool is_plain = acknowledge_ && acknowledge_->aeth.kind() == Aeth::Kind::Ack;
   if (is_plain && acknowledge_->psn < reply.next_psn) acknowledge_.reset();
-  if (++reply.next_psn == reply.end_psn()) replies_.pop_front();
+  if (++reply.next_psn == reply.end_psn()) replies_.erase(replies_.begin());
   return true;
 }
 
