@@ -56,6 +56,11 @@ bool is_loopback(const sockaddr& address) {
   return address.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6(address).sin6_addr);
 }
 
+bool is_multicast(const sockaddr& address) {
+  if (address.sa_family == AF_INET) return IN_MULTICAST(ntohl(v4(address).sin_addr.s_addr));
+  return address.sa_family == AF_INET6 && IN6_IS_ADDR_MULTICAST(&v6(address).sin6_addr);
+}
+
 std::uint16_t port_of(const sockaddr& address) {
   if (address.sa_family == AF_INET) return ntohs(v4(address).sin_port);
   if (address.sa_family == AF_INET6) return ntohs(v6(address).sin6_port);

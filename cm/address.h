@@ -23,6 +23,7 @@ socklen_t address_bytes(const sockaddr* address);  // 0 also for a null pointer
 sockaddr_storage copy_address(const sockaddr& address);
 bool is_any(const sockaddr& address);       // 0.0.0.0, :: or the GID of zeroes
 bool is_loopback(const sockaddr& address);  // of 127.0.0.0/8, or ::1
+bool is_multicast(const sockaddr& address);
 std::uint16_t port_of(const sockaddr& address);
 void set_port(sockaddr_storage& address, std::uint16_t port);
 

@@ -11,6 +11,7 @@
 #include "cm/answers.h"
 #include "cm/cm_id.h"
 #include "cm/datagram.h"
+#include "cm/resolve.h"
 #include "provider/private.h"
 #include "wire/packet/cm_answers.h"
 #include "wire/packet/raw_gid.h"
@@ -162,7 +163,7 @@ void Agent::flush() {
 }
 
 std::optional<Instant> Agent::next_deadline() const {
-  return queue::earliest(connections.next_deadline(), sidr.next_deadline());
+  return queue::earliest(queue::earliest(connections.next_deadline(), sidr.next_deadline()), hosts.next_deadline());
 }
 
 bool Agent::close_unused() {
@@ -223,6 +224,7 @@ void Agent::on_deadline(Instant at_time) {
   connections.on_deadline(at_time);
   flush();
   sidr_deadlines(*this, at_time);
+  look_for_hosts(*this, at_time);
 }
 
 Result<MadPath> path_to_service(const CmId& id) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cm/devices.h"
+#include "cm/hosts.h"
 #include "cm/ports.h"
 #include "cm/sidr_table.h"
 #include "cm/switchboard.h"
@@ -36,6 +37,7 @@ struct Agent {
   Ports ports GUARDED_BY(mutex);
   Switchboard connections GUARDED_BY(mutex);
   SidrTable sidr GUARDED_BY(mutex);
+  Hosts hosts GUARDED_BY(mutex);
   queue::Rng rng GUARDED_BY(mutex);
   const std::uint32_t tid_high;
 

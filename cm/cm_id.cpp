@@ -141,6 +141,7 @@ void release(Agent& agent, CmId& id) NO_THREAD_SAFETY_ANALYSIS {
   if (id.connection != nullptr) agent.orphan(*id.connection, now());
   id.connection = nullptr;
   release_datagram(agent, id);
+  agent.hosts.forget(&id);
   id.stage = CmId::Stage::Idle;  // listens no more
   if (id.binding) agent.ports.release(*id.binding, id);
   id.binding.reset();
@@ -209,6 +210,7 @@ Result<void> complete(CmId& id) {
   id.event = *event;
   const int status = (*event)->status;
   if (status == 0) return {};
+  if ((*event)->event == RDMA_CM_EVENT_ADDR_ERROR) return queue::error(-status, id.failure);
   if ((*event)->event == RDMA_CM_EVENT_REJECTED)
     return queue::error(ECONNREFUSED, "the peer refused, " + reject_reason(status));
   if ((*event)->event == RDMA_CM_EVENT_UNREACHABLE && status > 0)

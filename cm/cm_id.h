@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // An rdma_cm_id: the public struct first, ours behind it, so the program's pointer is our pointer. Its life:
 //
-//   Idle -> Bound -> AddressResolved -> RouteResolved -> Connecting   (active)
+//   Idle -> Bound -> Resolving -> AddressResolved -> RouteResolved -> Connecting   (active)
 //   Idle -> Bound -> Listening                                        (passive), whose requests are
 //   Requested -> Connecting
 //
@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cm/connection_table.h"
@@ -28,15 +29,26 @@ namespace nicless::cm {
 
 struct Agent;
 struct Membership;
+struct AddressSearch;
 
 struct CmId : rdma_cm_id {
-  enum class Stage : std::uint8_t { Idle, Bound, AddressResolved, RouteResolved, Listening, Requested, Connecting };
+  enum class Stage : std::uint8_t {
+    Idle,
+    Bound,
+    Resolving,
+    AddressResolved,
+    RouteResolved,
+    Listening,
+    Requested,
+    Connecting
+  };
 
   CmId(void* user_context, rdma_port_space space, ibv_qp_type type);
   ~CmId();
 
   const std::uint64_t generation;
   bool is_sync = false;  // the channel is ours, and calls wait on it
+  std::string failure;   // why its address could not be resolved: for the call that waits
   Stage stage = Stage::Idle;
 
   // Options, rdma_set_option(3).
@@ -53,6 +65,7 @@ struct CmId : rdma_cm_id {
   std::uint8_t path_mtu = IBV_MTU_1024;
   std::uint8_t packet_lifetime = kPacketLifetime;
   std::uint16_t source_port = 0;
+  std::unique_ptr<AddressSearch> search;  // while it is Resolving
 
   // Connection.
   ConnectionEntry* connection = nullptr;

@@ -19,6 +19,8 @@ Result<void> make_passive(CmId& id, const rdma_addrinfo& info, ibv_pd* pd, const
   return {};
 }
 
+constexpr int kResolveTimeoutMs = 2000;  // as in rdma-core
+
 // A path that came with the address is used, else the way there is looked up.
 Result<void> find_route(CmId& id, const rdma_addrinfo& info) {
   if (info.ai_route_len == 0) return resolve_route(id);
@@ -28,7 +30,8 @@ Result<void> find_route(CmId& id, const rdma_addrinfo& info) {
 }
 
 Result<void> make_active(CmId& id, const rdma_addrinfo& info, ibv_pd* pd, ibv_qp_init_attr* qp_init_attr) {
-  if (auto resolved = resolve_addr(id, info.ai_src_addr, info.ai_dst_addr); !resolved) return resolved;
+  if (auto resolved = resolve_addr(id, info.ai_src_addr, info.ai_dst_addr, kResolveTimeoutMs); !resolved)
+    return resolved;
   if (auto resolved = find_route(id, info); !resolved) return resolved;
   if (info.ai_connect_len > 0) {
     const auto* data = static_cast<const std::byte*>(info.ai_connect);

@@ -116,8 +116,8 @@ int rdma_bind_addr(rdma_cm_id* id, sockaddr* addr) {
   return on_id("rdma_bind_addr", id, [&](CmId& ours) { return bind_addr(ours, addr); });
 }
 
-int rdma_resolve_addr(rdma_cm_id* id, sockaddr* src_addr, sockaddr* dst_addr, int) {
-  return on_id("rdma_resolve_addr", id, [&](CmId& ours) { return resolve_addr(ours, src_addr, dst_addr); });
+int rdma_resolve_addr(rdma_cm_id* id, sockaddr* src_addr, sockaddr* dst_addr, int timeout_ms) {
+  return on_id("rdma_resolve_addr", id, [&](CmId& ours) { return resolve_addr(ours, src_addr, dst_addr, timeout_ms); });
 }
 
 int rdma_resolve_route(rdma_cm_id* id, int) {

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "cm/resolve.h"
 
-#include <netinet/in.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -18,40 +14,6 @@
 
 namespace nicless::cm {
 namespace {
-
-// A UDP socket that only asks the routing table; raw system calls, because a program may interpose libc's.
-class ProbeSocket {
- public:
-  explicit ProbeSocket(sa_family_t family)
-      : fd_(static_cast<int>(::syscall(SYS_socket, family, SOCK_DGRAM | SOCK_CLOEXEC, 0))) {}
-  ~ProbeSocket() {
-    if (fd_ >= 0) ::syscall(SYS_close, fd_);
-  }
-  ProbeSocket(const ProbeSocket&) = delete;
-  ProbeSocket& operator=(const ProbeSocket&) = delete;
-
-  bool is_open() const { return fd_ >= 0; }
-  bool bind(const sockaddr& address) {
-    return ::syscall(SYS_bind, fd_, &address, address_bytes(address.sa_family)) == 0;
-  }
-  bool connect(const sockaddr& address) {
-    return ::syscall(SYS_connect, fd_, &address, address_bytes(address.sa_family)) == 0;
-  }
-  bool name(sockaddr_storage& address) {
-    socklen_t bytes = sizeof address;
-    return ::syscall(SYS_getsockname, fd_, &address, &bytes) == 0;
-  }
-  unsigned mtu(sa_family_t family) {
-    int value = 0;
-    socklen_t bytes = sizeof value;
-    const int level = family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP;
-    const int option = family == AF_INET6 ? IPV6_MTU : IP_MTU;
-    return ::syscall(SYS_getsockopt, fd_, level, option, &value, &bytes) == 0 ? static_cast<unsigned>(value) : 1500;
-  }
-
- private:
-  const int fd_;
-};
 
 void show_addresses(CmId& id, const sockaddr& source, const sockaddr& destination) {
   std::memcpy(&id.route.addr.src_storage, &source, address_bytes(source.sa_family));
@@ -180,14 +142,52 @@ Result<Route> from_a_device(Agent& agent, const sockaddr& destination, const Rou
   return other ? other : Result<Route>(route);
 }
 
-Result<void> resolve_locked(Agent& agent, CmId& id, const sockaddr* source, const sockaddr& asked)
-    REQUIRES(agent.mutex) {
+void address_error(CmId& id, int status, const std::string& why) {
+  id.failure = why;
+  if (!id.is_sync)  // else the call that fails says it
+    nicless_log(NICLESS_LOG_WARN, ("rdma_resolve_addr: ADDR_ERROR, " + why).c_str());
+  report(new CmEvent(id, RDMA_CM_EVENT_ADDR_ERROR, status));
+}
+
+// The host has been found, or not.
+void conclude(Agent& agent, CmId& id, bool is_found) REQUIRES(agent.mutex) {
+  const std::unique_ptr<AddressSearch> known = std::move(id.search);
+  const sockaddr& destination = as_sockaddr(known->destination);
+  id.stage = known->before;
+  if (!is_found)
+    return address_error(id, -ETIMEDOUT,
+                         "no host answers for " + wire::to_string(id.remote.address) + " on the link within " +
+                             std::to_string(known->timeout_ms) + " ms (nor the router that leads there)");
+  if (const auto bound = bind_device(agent, id, to_gid(as_sockaddr(known->route.source))); !bound)
+    return address_error(id, -bound.error().errno_value, bound.error().why);
+  set_port(known->route.source, known->source_port);
+  id.source_port = known->source_port;
+  id.path_mtu = std::min(path_mtu_for(known->route.mtu_bytes), id.place.active_mtu);
+  id.stage = CmId::Stage::AddressResolved;
+  show_addresses(id, as_sockaddr(known->route.source), destination);
+  report(new CmEvent(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0));
+}
+
+Instant end_of(int timeout_ms) {
+  constexpr std::chrono::hours kForEver(24 * 365);
+  if (timeout_ms < 0) return now() + kForEver;
+  return now() + std::max<Duration>(std::chrono::milliseconds(timeout_ms), HostSearch::kLongestLook);
+}
+
+struct ResolveRequest {
+  const sockaddr* source;
+  const sockaddr& destination;
+  int timeout_ms;
+};
+
+Result<void> resolve_locked(Agent& agent, CmId& id, const ResolveRequest& request) REQUIRES(agent.mutex) {
+  const sockaddr* source = request.source;
   if (source != nullptr && port_of(*source) != 0 && id.stage == CmId::Stage::Idle) {
     if (auto bound = bind_locked(agent, id, *source); !bound) return bound.error();
   }
   if (id.stage != CmId::Stage::Idle && id.stage != CmId::Stage::Bound)
     return queue::error(EINVAL, "the id has an address already, or listens");
-  const sockaddr_storage wanted = wanted_destination(agent, asked);
+  const sockaddr_storage wanted = wanted_destination(agent, request.destination);
   const sockaddr& destination = as_sockaddr(wanted);
   const sockaddr* const from = wanted_source(agent, id, source);
   auto route = look_up_route(destination, from);
@@ -195,56 +195,17 @@ Result<void> resolve_locked(Agent& agent, CmId& id, const sockaddr* source, cons
   if (!route) return route.error();
   const auto port = source_port_of(agent, id);
   if (!port) return port.error();
-  const wire::Gid local = to_gid(as_sockaddr(route->source));
-  if (const auto bound = bind_device(agent, id, local); !bound) {
-    nicless_log(NICLESS_LOG_WARN, ("rdma_resolve_addr: ADDR_ERROR, " + bound.error().why).c_str());
-    report(new CmEvent(id, RDMA_CM_EVENT_ADDR_ERROR, -bound.error().errno_value));
-    return {};
-  }
-  set_port(route->source, *port);
-  id.source_port = *port;
   id.remote = {to_gid(destination), port_of(destination)};
-  id.path_mtu = std::min(path_mtu_for(route->mtu_bytes), id.place.active_mtu);
-  id.stage = CmId::Stage::AddressResolved;
-  show_addresses(id, as_sockaddr(route->source), destination);
-  report(new CmEvent(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0));
+  id.search = std::make_unique<AddressSearch>(AddressSearch{*route, wanted, *port, request.timeout_ms, id.stage});
+  id.stage = CmId::Stage::Resolving;
+  const bool has_device = agent.devices.find(to_gid(as_sockaddr(route->source))).has_value();
+  const bool is_settled =
+      !has_device || agent.hosts.reach(now(), as_sockaddr(route->source), destination, &id, end_of(request.timeout_ms));
+  if (is_settled) conclude(agent, id, true);
   return {};
 }
 
 }  // namespace
-
-Result<Route> look_up_route(const sockaddr& destination, const sockaddr* from) {
-  ProbeSocket socket(destination.sa_family);
-  if (!socket.is_open()) return queue::error(errno, "no socket can be opened to look up the route");
-  if (from != nullptr) {
-    if (from->sa_family != destination.sa_family)
-      return queue::error(EINVAL, "source and destination are of different address families");
-    sockaddr_storage source = copy_address(*from);
-    set_port(source, 0);
-    if (!socket.bind(as_sockaddr(source)))
-      return queue::error(errno, "this machine has no address " + to_string(*from) + " to connect from");
-  }
-  sockaddr_storage target = copy_address(destination);
-  if (port_of(destination) == 0) set_port(target, 1);  // any: nothing is sent
-  if (!socket.connect(as_sockaddr(target)))
-    return queue::error(errno, "there is no route to " + to_string(destination));
-  Route route;
-  if (!socket.name(route.source)) return queue::error(errno, "the route has no source address");
-  set_port(route.source, 0);
-  route.mtu_bytes = socket.mtu(destination.sa_family);
-  return route;
-}
-
-// IP (as long as IPv6), UDP, BTH, the longest extended headers and the ICRC have to fit besides the payload.
-ibv_mtu path_mtu_for(unsigned mtu_bytes) {
-  constexpr unsigned kHeaders = 40 + 8 + 12 + 4 + 28 + 4;
-  const unsigned payload = mtu_bytes > kHeaders ? mtu_bytes - kHeaders : 0;
-  if (payload >= 4096) return IBV_MTU_4096;
-  if (payload >= 2048) return IBV_MTU_2048;
-  if (payload >= 1024) return IBV_MTU_1024;
-  if (payload >= 512) return IBV_MTU_512;
-  return IBV_MTU_256;
-}
 
 Result<void> bind_addr(CmId& id, const sockaddr* address) {
   if (address_bytes(address) == 0) return queue::error(EINVAL, "the address is none of AF_INET, AF_INET6 and AF_IB");
@@ -254,7 +215,7 @@ Result<void> bind_addr(CmId& id, const sockaddr* address) {
   return bind_locked(**agent, id, *address);
 }
 
-Result<void> resolve_addr(CmId& id, const sockaddr* source, const sockaddr* destination) {
+Result<void> resolve_addr(CmId& id, const sockaddr* source, const sockaddr* destination, int timeout_ms) {
   if (address_bytes(destination) == 0 || (source != nullptr && address_bytes(source) == 0))
     return queue::error(EINVAL, "the address is none of AF_INET, AF_INET6 and AF_IB");
   if (destination->sa_family == AF_IB) return no_such_port(*destination);
@@ -262,7 +223,7 @@ Result<void> resolve_addr(CmId& id, const sockaddr* source, const sockaddr* dest
   if (!agent) return agent.error();
   {
     Turn turn(**agent);
-    if (auto started = resolve_locked(**agent, id, source, *destination); !started) return started;
+    if (auto started = resolve_locked(**agent, id, {source, *destination, timeout_ms}); !started) return started;
   }
   return complete(id);
 }
@@ -311,6 +272,11 @@ Result<void> set_path(CmId& id, std::span<const std::byte> paths) {
   id.tos = path->tclass;
   route_resolved(id);
   return {};
+}
+
+void look_for_hosts(Agent& agent, Instant at_time) NO_THREAD_SAFETY_ANALYSIS {
+  agent.hosts.on_deadline(at_time);
+  while (const auto outcome = agent.hosts.next_outcome()) conclude(agent, *outcome->id, outcome->is_found);
 }
 
 }  // namespace nicless::cm
