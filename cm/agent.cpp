@@ -2,6 +2,7 @@
 #include "cm/agent.h"
 
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -61,7 +62,7 @@ Farewell& farewell() {
 
 void say_farewell(Agent& agent, Instant at_time) NO_THREAD_SAFETY_ANALYSIS {
   agent.connections.leave(at_time);
-  agent.flush();
+  agent.flush(at_time);
   const std::lock_guard lock(farewell().mutex);
   farewell().is_said = true;
   farewell().said.notify_all();
@@ -83,6 +84,28 @@ std::uint64_t next_deadline(void* self) {
 }
 
 constexpr nicless_cm_agent kCalls{mad_arrived, port_unreachable, deadline_passed, next_deadline};
+
+// What sendmsg(2) says of a way or an address, and not of a moment.
+bool is_permanent(int errno_value) {
+  switch (errno_value) {
+    case EINVAL:
+    case EACCES:
+    case EPERM:
+    case ENETUNREACH:
+    case EHOSTUNREACH:
+    case EADDRNOTAVAIL:
+    case EAFNOSUPPORT:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void log_unsent(const MadPath& path, int errno_value) {
+  nicless_log(NICLESS_LOG_WARN, ("a message of a connection with " + wire::to_string(path.remote) +
+                                 " cannot be sent: " + std::strerror(errno_value))
+                                    .c_str());
+}
 
 std::uint32_t byte_swapped(std::uint32_t value) {
   return __builtin_bswap32(value);
@@ -154,11 +177,13 @@ Identity Agent::make_identity(std::uint64_t ca_guid) {
 
 void Agent::pump(ConnectionEntry& entry, Instant at_time) {
   connections.pump(entry, at_time);
-  flush();
+  flush(at_time);
 }
 
-void Agent::flush() {
-  while (const auto outgoing = connections.next_message()) send(outgoing->path, outgoing->message);
+void Agent::flush(Instant at_time) {
+  while (const auto outgoing = connections.next_message())
+    if (const int e = send(outgoing->path, outgoing->message))
+      if (!connections.on_unsendable(at_time, outgoing->message, e)) log_unsent(outgoing->path, e);
   while (const auto told = connections.next_event()) report(*told->owner, told->event);
 }
 
@@ -194,21 +219,21 @@ void Agent::orphan(ConnectionEntry& entry, Instant at_time) {
   std::uint16_t port = 0;
   nicless_gsi_shared(&entry.path.gsi, &port);
   connections.orphan(entry, at_time);
-  flush();
+  flush(at_time);
 }
 
 void Agent::on_mad(Instant at_time, nicless_gsi* at, const wire::Endpoint& remote, const wire::Gid& local,
                    const wire::CmMessage& message) {
   const MadPath path{at, local, remote, 0};
-  if (connections.on_message(at_time, path, message)) return flush();
+  if (connections.on_message(at_time, path, message)) return flush(at_time);
   if (const auto* reply = std::get_if<wire::CmSidrRep>(&message.body))
     return sidr_reply_arrived(*this, at_time, remote.address, *reply);
   if (std::holds_alternative<wire::CmSidrReq>(message.body)) {
     if (sidr_request_arrived(*this, path, message)) return;
   } else if (const auto* request = std::get_if<wire::CmReq>(&message.body)) {
     CmId* listener = find_listener(request->service, local);
-    if (listener == nullptr) return send(path, refusal(message, wire::RejReason::InvalidServiceId));
-    if (const auto why = refuses(*request)) return send(path, refusal(message, *why));
+    if (listener == nullptr) return refuse(path, message, wire::RejReason::InvalidServiceId);
+    if (const auto why = refuses(*request)) return refuse(path, message, *why);
     return request_arrived(*this, *listener, path, message);
   }
   if (const auto reply = answer_of_nobody(message)) send(path, *reply);
@@ -216,13 +241,13 @@ void Agent::on_mad(Instant at_time, nicless_gsi* at, const wire::Endpoint& remot
 
 void Agent::on_unreachable(Instant at_time, const wire::Endpoint& remote) {
   connections.on_unreachable(at_time, remote);
-  flush();
+  flush(at_time);
   sidr_unreachable(*this, at_time, remote);
 }
 
 void Agent::on_deadline(Instant at_time) {
   connections.on_deadline(at_time);
-  flush();
+  flush(at_time);
   sidr_deadlines(*this, at_time);
   look_for_hosts(*this, at_time);
 }
@@ -238,13 +263,19 @@ Result<MadPath> path_to_service(const CmId& id) {
   return path;
 }
 
-void send(const MadPath& path, const wire::CmMessage& message) {
+int send(const MadPath& path, const wire::CmMessage& message) {
   const auto bytes = wire::encode(message);
   nicless_endpoint remote{};
   wire::to_raw(path.remote.address, remote.address);
   remote.port = path.remote.port;
-  nicless_gsi_send(path.gsi, reinterpret_cast<const std::uint8_t*>(path.local.bytes.data()), &remote,
-                   path.traffic_class, reinterpret_cast<const std::uint8_t*>(bytes.data()));
+  const int failure =
+      nicless_gsi_send(path.gsi, reinterpret_cast<const std::uint8_t*>(path.local.bytes.data()), &remote,
+                       path.traffic_class, reinterpret_cast<const std::uint8_t*>(bytes.data()));
+  return is_permanent(failure) ? failure : 0;
+}
+
+void refuse(const MadPath& path, const wire::CmMessage& request, wire::RejReason why) {
+  send(path, refusal(request, why));
 }
 
 Turn::Turn(Agent& agent) NO_THREAD_SAFETY_ANALYSIS : agent_(agent) {

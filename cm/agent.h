@@ -50,7 +50,7 @@ struct Agent {
   // The id is being destroyed, and its socket may go: the connection goes on alone until the peer has been told.
   void orphan(ConnectionEntry& entry, Instant now) REQUIRES(mutex);
   // What the connections have to send and to say.
-  void flush() REQUIRES(mutex);
+  void flush(Instant now) REQUIRES(mutex);
 
   // Closes the sockets that nobody holds, and waits for those that other threads are closing; without the lock, which
   // it gives up and takes again. False: there were none.
@@ -81,8 +81,12 @@ Instant now();
 // The way of an id's requests: from the socket it is bound to, or from the process's own. The id has a route.
 Result<MadPath> path_to_service(const CmId& id);
 
-// Sends one message along the path. What cannot be sent is as good as lost on the way: who waits for it asks again.
-void send(const MadPath& path, const wire::CmMessage& message);
+// Sends one message along the path. What could not be sent just now is as good as lost on the way: who waits for it
+// asks again. An errno if this machine will not send it next time either, else 0.
+int send(const MadPath& path, const wire::CmMessage& message);
+
+// Says no to a REQ that makes no id.
+void refuse(const MadPath& path, const wire::CmMessage& request, wire::RejReason why);
 
 // One turn of the connection manager: its lock, and after it what must not happen under it.
 class SCOPED_CAPABILITY Turn {

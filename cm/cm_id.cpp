@@ -213,8 +213,9 @@ Result<void> complete(CmId& id) {
   if ((*event)->event == RDMA_CM_EVENT_ADDR_ERROR) return queue::error(-status, id.failure);
   if ((*event)->event == RDMA_CM_EVENT_REJECTED)
     return queue::error(ECONNREFUSED, "the peer refused, " + reject_reason(status));
-  if ((*event)->event == RDMA_CM_EVENT_UNREACHABLE && status > 0)
-    return queue::error(ECONNREFUSED, sidr_status(status));
+  if ((*event)->event == RDMA_CM_EVENT_UNREACHABLE)
+    return status > 0 ? queue::error(ECONNREFUSED, sidr_status(status))
+                      : queue::error(-status, unreachable_why(status));
   return queue::error(status < 0 ? -status : status, std::string("ended in ") + rdma_event_str((*event)->event));
 }
 

@@ -87,6 +87,7 @@ Result<void> start_connecting(Agent& agent, CmId& id, const rdma_conn_param* par
   const auto request = build_request(describe_request(id, param, agent.rng.next_u32()), data);
   const Identity me = agent.make_identity(id.device->ca_guid);
   id.connection = &agent.connections.add(Connection::connect(now(), me, request), *path, &id);
+  if (path->remote.port == 0) id.connection->connection.on_impossible_service(now());
   id.stage = CmId::Stage::Connecting;
   agent.pump(*id.connection, now());
   return {};

@@ -226,6 +226,16 @@ void Connection::on_unreachable(Instant now) {
   }
 }
 
+void Connection::on_impossible_service(Instant now) {
+  if (!awaits_reply()) return;
+  outbox_.clear();
+  refuse(now, {.reason = RejReason::InvalidServiceId});
+}
+
+void Connection::on_unsendable(int errno_value) {
+  if (awaits_reply()) give_up({.status = -errno_value});
+}
+
 void Connection::on_deadline(Instant now) {
   using Verdict = Question::Verdict;
   if (auto* asked = std::get_if<ReqSent>(&state_)) {
@@ -338,9 +348,9 @@ void Connection::send_dreq() {
       {me_.tid, wire::CmDreq{.local_id = me_.local_id, .remote_id = remote_id_, .remote_qpn = agreement_.remote_qpn}});
 }
 
-void Connection::give_up() {
+void Connection::give_up(const Unreachable& why) {
   state_ = Closed{};
-  emit(Unreachable{});
+  emit(why);
 }
 
 void Connection::end(Instant now, int status) {

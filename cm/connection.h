@@ -10,6 +10,7 @@
 // what the program has to be told comes from next_event(). Thread-compatible: the caller holds the agent's lock.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -64,7 +65,8 @@ struct Rejected {
   wire::PrivateData<wire::CmRej::kPrivateBytes> private_data{};
   friend bool operator==(const Rejected&, const Rejected&) = default;
 };
-struct Unreachable {  // nobody answered the REQ or REP, however often it was sent
+struct Unreachable {
+  int status = -ETIMEDOUT;  // nobody answered the REQ or REP, however often it was sent; else why it cannot be sent
   friend bool operator==(const Unreachable&, const Unreachable&) = default;
 };
 struct Disconnected {
@@ -97,6 +99,10 @@ class Connection {
   void on_message(Instant now, const wire::CmMessage& message);
   // The peer's process is gone: nobody has the UDP port any more.
   void on_unreachable(Instant now);
+  // The request is for a service that nobody can have: it is refused as the peer would do it, at once.
+  void on_impossible_service(Instant now);
+  // The request was not sent, and will not be: this machine does not let it out. Other messages are as good as lost.
+  void on_unsendable(int errno_value);
   void on_deadline(Instant now);
   std::optional<wire::CmMessage> next_message();
   std::optional<ConnectionEvent> next_event();
@@ -173,7 +179,7 @@ class Connection {
   void refuse(Instant now, const Rejected& rejected);  // REJECTED, closed, perhaps after timewait
   void wait_out(Instant now);                          // timewait
   void send_dreq();
-  void give_up();  // UNREACHABLE, closed
+  void give_up(const Unreachable& why = {});  // UNREACHABLE, closed
 
   Identity me_;
   State state_;

@@ -48,14 +48,15 @@ CmEvent* to_event(CmId& id, const Resolved& resolved) {
   return event;
 }
 
-CmEvent* to_event(CmId& id, const Unresolved&) {
-  nicless_log(NICLESS_LOG_WARN, (with(id) + "nothing came back however often it was asked").c_str());
-  return new CmEvent(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+CmEvent* to_event(CmId& id, const Unresolved& unresolved) {
+  if (!id.is_sync) nicless_log(NICLESS_LOG_WARN, (with(id) + unreachable_why(unresolved.status)).c_str());
+  return new CmEvent(id, RDMA_CM_EVENT_UNREACHABLE, unresolved.status);
 }
 
 void pump(Agent& agent, SidrTable::RequestId id) REQUIRES(agent.mutex) {
   SidrQuestion& question = *agent.sidr.find(id);
-  while (const auto message = question.requester.next_message()) send(question.path, *message);
+  while (const auto message = question.requester.next_message())
+    if (const int e = send(question.path, *message)) question.requester.on_unsendable(e);
   const auto resolution = question.requester.next_event();
   if (!resolution) return agent.sidr.refresh(id);
   CmId& owner = *question.owner;
@@ -79,7 +80,8 @@ Result<void> ask(Agent& agent, CmId& id, const rdma_conn_param* param) REQUIRES(
   wire::CmSidrReq request =
       build_sidr_request(static_cast<wire::PortSpace>(id.ps), {id.local, id.source_port}, id.remote, data);
   request.request_id = request_id;
-  agent.sidr.ask(request_id, {SidrRequester(now(), me.tid, request), *path, &id});
+  SidrQuestion& question = agent.sidr.ask(request_id, {SidrRequester(now(), me.tid, request), *path, &id});
+  if (path->remote.port == 0) question.requester.on_impossible_service();
   id.sidr_question = request_id;
   id.stage = CmId::Stage::Connecting;
   pump(agent, request_id);

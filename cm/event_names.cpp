@@ -2,7 +2,9 @@
 #include "cm/event_names.h"
 
 #include <array>
+#include <cerrno>
 #include <cstddef>
+#include <cstring>
 
 namespace nicless::cm {
 
@@ -56,6 +58,11 @@ std::string sidr_status(int status) {
     default:
       return number + " (IBTA table 120)";
   }
+}
+
+std::string unreachable_why(int status) {
+  if (status == -ETIMEDOUT) return "nothing came back however often it was asked";
+  return std::string("this machine does not send there: ") + std::strerror(-status);
 }
 
 }  // namespace nicless::cm

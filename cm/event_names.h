@@ -14,5 +14,7 @@ const char* name_of(rdma_cm_event_type event);
 std::string reject_reason(int status);
 // The positive status of an UNREACHABLE event, a SIDR_REP's, in words. IBTA table 120.
 std::string sidr_status(int status);
+// The negative one: nobody answered, or what sendmsg(2) said.
+std::string unreachable_why(int status);
 
 }  // namespace nicless::cm

@@ -75,11 +75,12 @@ CmEvent* to_event(CmId& id, const Rejected& rejected) {
   event->set_private_data(rejected.private_data);
   return event;
 }
-CmEvent* to_event(CmId& id, const Unreachable&) {
-  nicless_log(NICLESS_LOG_WARN, ("connection with " + wire::to_string(id.remote) +
-                                 ": UNREACHABLE, nothing came back however often it was asked")
-                                    .c_str());
-  return new CmEvent(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+CmEvent* to_event(CmId& id, const Unreachable& unreachable) {
+  if (!id.is_sync)  // else the call that fails says it
+    nicless_log(NICLESS_LOG_WARN, ("connection with " + wire::to_string(id.remote) + ": UNREACHABLE, " +
+                                   unreachable_why(unreachable.status))
+                                      .c_str());
+  return new CmEvent(id, RDMA_CM_EVENT_UNREACHABLE, unreachable.status);
 }
 CmEvent* to_event(CmId& id, const Disconnected& disconnected) {
   return new CmEvent(id, RDMA_CM_EVENT_DISCONNECTED, disconnected.status);
@@ -126,10 +127,10 @@ CmEvent* make_request_event(CmId& listener, CmId& requested) {
 void request_arrived(Agent& agent, CmId& listener, MadPath path,
                      const wire::CmMessage& message) NO_THREAD_SAFETY_ANALYSIS {
   const auto& req = std::get<wire::CmReq>(message.body);
-  if (!serves(listener, req)) return send(path, refusal(message, wire::RejReason::InvalidTransportType));
+  if (!serves(listener, req)) return refuse(path, message, wire::RejReason::InvalidTransportType);
   if (listener.queued_requests >= listener.backlog) return;
   CmId* child = make_requested_id(agent, listener, path, {*req.cma(), wire::port_of(req.service)});
-  if (child == nullptr) return send(path, refusal(message, wire::RejReason::NoResources));
+  if (child == nullptr) return refuse(path, message, wire::RejReason::NoResources);
   // As the kernel fills it from the request.
   child->tos = path.traffic_class = req.primary.traffic_class;
   child->path_mtu = req.path_mtu;

@@ -20,6 +20,12 @@ void SidrRequester::on_unreachable(Instant now) {
   if (question_) question_->on_refused(now);
 }
 
+void SidrRequester::on_impossible_service() {
+  const auto& request = std::get<wire::CmSidrReq>(message_.body);
+  end(Resolved{
+      {.request_id = request.request_id, .status = wire::SidrStatus::InvalidServiceId, .service = request.service}});
+}
+
 void SidrRequester::on_deadline(Instant now) {
   if (!question_) return;
   switch (question_->on_deadline(now)) {
@@ -28,12 +34,8 @@ void SidrRequester::on_deadline(Instant now) {
     case Question::Verdict::Ask:
       is_to_be_sent_ = true;
       return;
-    case Question::Verdict::NobodyThere: {
-      const auto& request = std::get<wire::CmSidrReq>(message_.body);
-      return end(Resolved{{.request_id = request.request_id,
-                           .status = wire::SidrStatus::InvalidServiceId,
-                           .service = request.service}});
-    }
+    case Question::Verdict::NobodyThere:
+      return on_impossible_service();
     case Question::Verdict::NoAnswer:
       return end(Unresolved{});
   }

@@ -5,6 +5,7 @@
 // Thread-compatible: the caller holds the agent's lock.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <optional>
 #include <variant>
@@ -23,7 +24,8 @@ struct Resolved {  // whatever the status is; "nobody listens" may also be what 
   wire::CmSidrRep reply;
   friend bool operator==(const Resolved&, const Resolved&) = default;
 };
-struct Unresolved {  // nobody answered, however often it was asked
+struct Unresolved {
+  int status = -ETIMEDOUT;  // nobody answered, however often it was asked; else why it cannot be sent
   friend bool operator==(const Unresolved&, const Unresolved&) = default;
 };
 using Resolution = std::variant<Resolved, Unresolved>;
@@ -38,6 +40,9 @@ class SidrRequester {
   void on_reply(Instant now, const wire::CmSidrRep& reply);
   // The peer's host says that nobody has the UDP port.
   void on_unreachable(Instant now);
+  // As for a connection's request (connection.h).
+  void on_impossible_service();
+  void on_unsendable(int errno_value) { end(Unresolved{-errno_value}); }
   void on_deadline(Instant now);
   std::optional<wire::CmMessage> next_message();
   std::optional<Resolution> next_event();

@@ -120,6 +120,15 @@ void Switchboard::on_unreachable(Instant now, const wire::Endpoint& remote) {
   }
 }
 
+bool Switchboard::on_unsendable(Instant now, const wire::CmMessage& message, int errno_value) {
+  const auto* req = std::get_if<wire::CmReq>(&message.body);
+  ConnectionEntry* entry = req != nullptr ? table_.find(req->local_id) : nullptr;
+  if (entry == nullptr) return false;
+  entry->connection.on_unsendable(errno_value);
+  pump(*entry, now);
+  return true;
+}
+
 void Switchboard::on_deadline(Instant now) {
   while (ConnectionEntry* entry = table_.next_due(now)) {
     entry->connection.on_deadline(now);

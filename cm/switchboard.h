@@ -47,6 +47,9 @@ class Switchboard {
   bool on_message(Instant now, const MadPath& path, const wire::CmMessage& message);
   // Nobody has the UDP port `remote` any more.
   void on_unreachable(Instant now, const wire::Endpoint& remote);
+  // A message of next_message() that the operating system has refused for good. False: nobody minds, it is as good as
+  // lost.
+  bool on_unsendable(Instant now, const wire::CmMessage& message, int errno_value);
   void on_deadline(Instant now);
   std::optional<Outgoing> next_message();
   // Never of a connection that has lost its owner.

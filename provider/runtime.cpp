@@ -208,8 +208,13 @@ Result<void> Runtime::send_mad(wire::UdpPort& port, const wire::Mad& mad) {
     port.engine().gsi().post(mad);
     report = port.send(wire::now());
   }
+  Result<void> sent{};
+  if (report.refusal && report.refusal->to == mad.to) {  // the caller's to tell
+    sent = queue::error(report.refusal->errno_value, "the kernel does not take the datagram");
+    report.refusal.reset();
+  }
   settle(port, report);
-  return {};
+  return sent;
 }
 
 void Runtime::settle(wire::UdpPort& port, const wire::TurnReport& report) {

@@ -61,7 +61,7 @@ class Runtime final : public wire::ProgressOwner {
   Result<std::shared_ptr<wire::UdpPort>> open_port(const wire::SocketConfig& config) EXCLUDES(registry_);
   void close_port(const std::shared_ptr<wire::UdpPort>& port) EXCLUDES(registry_);
 
-  // One management datagram, from QP 1 of this port. EBADF: it is closed.
+  // One management datagram, from QP 1 of this port. EBADF: it is closed; else what sendmsg(2) says against it.
   Result<void> send_mad(wire::UdpPort& port, const wire::Mad& mad);
 
   // After a turn on a program's thread, with no lock held: passes on what the turn could not finish.

@@ -206,6 +206,19 @@ TEST_CASE("nobody listens: REJECTED with status 8", "[rdma]") {
   destroy(client);
 }
 
+TEST_CASE("port 0 is nobody's: what asks for it is told so at once", "[rdma]") {
+  const auto space = GENERATE(RDMA_PS_TCP, RDMA_PS_UDP);
+  Channel active;
+  rdma_cm_id* client = resolved(active, ipv4("127.0.0.1", 0), true, space);
+  rdma_conn_param param = usual_param();
+  REQUIRE(rdma_connect(client, &param) == 0);
+  REQUIRE(active.has_event());
+  const Seen refused = active.next();
+  CHECK(refused.type == (space == RDMA_PS_TCP ? RDMA_CM_EVENT_REJECTED : RDMA_CM_EVENT_UNREACHABLE));
+  CHECK(refused.status == (space == RDMA_PS_TCP ? 8 : 1));
+  destroy(client);
+}
+
 TEST_CASE("destroying either id of a connection disconnects the other", "[rdma]") {
   Connected c;
   const bool destroy_active = GENERATE(true, false);

@@ -78,6 +78,20 @@ TEST_CASE("question and answer are the kernel's", "[sidr][golden]") {
   CHECK(requester.next_event() == Resolution(Resolved{answered.body()}));
 }
 
+TEST_CASE("a question that nobody can answer, or that cannot be sent, ends at once", "[sidr]") {
+  SidrRequester requester({}, kTid, request());
+  SECTION("nobody can have the service: it is not sent") {
+    requester.on_impossible_service();
+    CHECK(requester.next_event() == Resolution(Resolved{nobody()}));
+  }
+  SECTION("this machine does not send there") {
+    requester.on_unsendable(EACCES);
+    CHECK(requester.next_event() == Resolution(Unresolved{-EACCES}));
+  }
+  CHECK(requester.next_message() == std::nullopt);
+  CHECK_FALSE(requester.next_deadline().has_value());
+}
+
 TEST_CASE("a question without an answer is asked sixteen times, sooner at first, and then given up", "[sidr]") {
   SidrRequester requester({}, kTid, request());
   const Asked asked = run_alone(requester);

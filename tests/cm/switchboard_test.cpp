@@ -185,6 +185,38 @@ TEST_CASE("a message that does not name both ends moves no path", "[switchboard]
   CHECK(entry.path.remote == elsewhere);
 }
 
+TEST_CASE("a request for a service that nobody can have is refused at once, and not sent", "[switchboard]") {
+  Connection connection = Connection::connect({}, {.local_id = CommId(1)}, request());
+  connection.on_impossible_service({});
+  CHECK(connection.next_event() == ConnectionEvent(Rejected{.reason = wire::RejReason::InvalidServiceId}));
+  CHECK(connection.next_message() == std::nullopt);
+  CHECK(connection.is_finished());
+}
+
+TEST_CASE("a request that cannot be sent ends with the reason; another message is as good as lost", "[switchboard]") {
+  Switchboard board;
+  int owner = 0;
+  ConnectionEntry& entry = board.add(Connection::connect({}, {.local_id = CommId(5), .tid = 1}, request()), {},
+                                     reinterpret_cast<CmId*>(&owner));
+  board.pump(entry, {});
+  const auto first = board.next_message();
+  REQUIRE(first.has_value());
+  SECTION("the first time") {
+    CHECK(board.on_unsendable({}, first->message, ENETUNREACH));
+  }
+  SECTION("when it is sent again") {
+    board.on_deadline(*board.next_deadline());
+    CHECK(board.on_unsendable({}, board.next_message().value().message, ENETUNREACH));
+  }
+  const auto told = board.next_event();
+  REQUIRE(told.has_value());
+  CHECK(told->event == ConnectionEvent(Unreachable{.status = -ENETUNREACH}));
+  CHECK_FALSE(board.next_deadline().has_value());
+  CHECK_FALSE(board.on_unsendable({}, {1, wire::CmDreq{CommId(5), CommId(6)}}, ENETUNREACH));
+  CHECK_FALSE(board.on_unsendable({}, {1, wire::CmReq{.local_id = CommId(7)}}, ENETUNREACH));
+  CHECK_FALSE(board.next_event().has_value());
+}
+
 TEST_CASE("a request that finds the backlog full is forgotten, and asked again", "[switchboard]") {
   NetworkConfig config = quiet();
   config.backlog = 1;
