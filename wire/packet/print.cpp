@@ -84,7 +84,8 @@ bool is_management(const Headers& headers, std::span<const std::byte> payload) {
 
 void append_mad(std::string& text, std::span<const std::byte, CmMessage::kSize> bytes) {
   const DecodedCm decoded = decode_cm(bytes);
-  text += decoded ? " " + to_string(decoded.message) : std::string(" MAD: ") + describe(decoded.error);
+  text += decoded ? " " : " MAD: ";
+  text += decoded ? to_string(decoded.message) : describe(decoded.error);
 }
 
 }  // namespace
