@@ -6,12 +6,10 @@
 // without loss.
 #include <catch2/catch.hpp>
 #include <cstdio>
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "tests/sim/pair.h"
+#include "tests/sim/snapshot.h"
 
 namespace nicless::sim {
 namespace {
@@ -115,11 +113,7 @@ TEST_CASE("goodput by loss and message size is what the snapshot says", "[rc][go
       }
     }
   }
-  const std::string path = TEST_DATA_DIR "/sim/goodput.snap";
-  if (std::getenv("NICLESS_UPDATE_SNAPSHOT")) std::ofstream(path) << table;
-  std::ifstream file(path);
-  const std::string expected{std::istreambuf_iterator<char>(file), {}};
-  CHECK(table == expected);
+  CHECK(table == snapshot("goodput.snap", table));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/sim/script.h"
+#include "wire/rc/tail_probe.h"
 
 namespace nicless::sim {
 namespace {
@@ -16,7 +17,7 @@ using wire::Op;
 using Packets = std::vector<Packet>;
 using Wcs = std::vector<Wc>;
 
-constexpr queue::Duration kSilence = std::chrono::milliseconds(2);
+constexpr queue::Duration kSilence = wire::TailProbe::kSilenceMin;
 
 // The first message has been answered: A's next packet is kPsnA + 1.
 struct ProbeScript : Script {
@@ -117,7 +118,7 @@ TEST_CASE("probes spend no retry: a silent peer is given up when it would be wit
   CHECK(s.a.poll_send() == Wcs{failed(1, WcStatus::RetryExcErr)});
   CHECK(s.now - start == 2 * queue::Duration(std::int64_t{4096} << 14));  // the ack timeout, twice
   CHECK(sent == Packets(sent.size(), sent[0]));
-  CHECK(sent.size() == 2 + 5 + 1);  // 2, 6, 14, 30 and 62 ms into the first 67 ms, 64 ms into the second
+  CHECK(sent.size() == 2 + 7 + 1);  // 0.5, 1.5, 3.5, 7.5 ... and 63.5 ms into the first 67 ms, 64 ms into the second
 }
 
 TEST_CASE("while the receiver is waited for, and without an ack timeout, nothing is probed", "[rc][probe]") {

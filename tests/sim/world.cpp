@@ -29,17 +29,21 @@ wire::Gid address_of(std::uint8_t n) {
   return gid;
 }
 
-World::World(std::uint64_t seed, const wire::LinkConfig& faults, std::size_t host_count)
-    : seed_(seed), holds_(seed), exceptions_at_start_(std::uncaught_exceptions()) {
+World::World(std::uint64_t seed, const wire::LinkConfig& faults, std::size_t host_count, Topology topology)
+    : seed_(seed), topology_(topology), holds_(seed), exceptions_at_start_(std::uncaught_exceptions()) {
   queue::Rng seeds(seed);
   for (std::size_t i = 0; i < host_count; ++i) {
     const auto port = static_cast<std::uint16_t>(kFirstPort + i);
     hosts_.push_back({{address_of(static_cast<std::uint8_t>(i + 1)), port}, std::make_unique<wire::Engine>(port)});
   }
-  for (std::size_t i = 0; i < host_count * host_count; ++i) {
-    wire::LinkConfig config = faults;
-    config.seed = seeds.next_u64();
-    links_.push_back(std::make_unique<wire::Link>(config));
+  // Seeds are drawn by where a link comes from, then by where it leads to.
+  links_.resize(topology == Topology::Funnels ? host_count : host_count * host_count);
+  for (std::size_t from = 0; from < links_.size() / host_count; ++from) {
+    for (std::size_t to = 0; to < host_count; ++to) {
+      wire::LinkConfig config = faults;
+      config.seed = seeds.next_u64();
+      links_[to * (links_.size() / host_count) + from] = std::make_unique<wire::Link>(config);
+    }
   }
 }
 
@@ -158,12 +162,17 @@ void World::hold_or_not(Host& host) {
 }
 
 void World::deliver_arrivals(std::size_t host) {
-  for (std::size_t from = 0; from < hosts_.size(); ++from) {
-    while (auto datagram = link(from, host).take(now_)) {
+  for (const auto& link : links_to(host)) {
+    while (auto datagram = link->take(now_)) {
       remember('<', *datagram);
       hosts_[host].engine->on_datagram(now_, {datagram->bytes, datagram->from, datagram->to});
     }
   }
+}
+
+std::span<const std::unique_ptr<wire::Link>> World::links_to(std::size_t host) const {
+  const std::size_t count = links_.size() / hosts_.size();
+  return std::span(links_).subspan(host * count, count);
 }
 
 void World::remember(char direction, const wire::LinkDatagram& datagram) {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -29,11 +30,15 @@ class Failure : public std::runtime_error {
 // 10.0.0.N as a GID.
 wire::Gid address_of(std::uint8_t n);
 
+// LinkEach: every direction between two hosts is a link of its own. Funnels: all that goes to one host shares one link,
+// and with it its speed and its queue, as it shares the host's socket buffer.
+enum class Topology { LinkEach, Funnels };
+
 class World {
  public:
-  // Hosts 10.0.0.1, 10.0.0.2, ... with one engine each; every direction between two of them is a link of its own with
-  // these faults and a seed derived from `seed`.
-  World(std::uint64_t seed, const wire::LinkConfig& faults, std::size_t host_count = 2);
+  // Hosts 10.0.0.1, 10.0.0.2, ... with one engine each; every link has these faults and a seed derived from `seed`.
+  World(std::uint64_t seed, const wire::LinkConfig& faults, std::size_t host_count = 2,
+        Topology topology = Topology::LinkEach);
   ~World();  // prints trace and seed to stderr when an exception is on its way: a test is failing
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -42,7 +47,9 @@ class World {
   queue::Instant now() const { return now_; }
   wire::Engine& engine(std::size_t host) { return *hosts_[host].engine; }
   wire::Endpoint endpoint(std::size_t host) const { return hosts_[host].endpoint; }
-  wire::Link& link(std::size_t from, std::size_t to) { return *links_[from * hosts_.size() + to]; }
+  wire::Link& link(std::size_t from, std::size_t to) {
+    return *links_[topology_ == Topology::Funnels ? to : to * hosts_.size() + from];
+  }
 
   // Puts what an engine has to send on its links: call it after every call into the engine.
   void flush(std::size_t host);
@@ -81,11 +88,13 @@ class World {
   void deliver_arrivals(std::size_t host);
   void hold_or_not(Host& host);
   void send(std::size_t host);
+  std::span<const std::unique_ptr<wire::Link>> links_to(std::size_t host) const;
   void remember(char direction, const wire::LinkDatagram& datagram);
 
   const std::uint64_t seed_;
+  const Topology topology_;
   std::vector<Host> hosts_;
-  std::vector<std::unique_ptr<wire::Link>> links_;
+  std::vector<std::unique_ptr<wire::Link>> links_;  // by where they lead to
   queue::Instant now_{std::chrono::seconds(1)};
   std::deque<TraceEntry> trace_;
   std::uint64_t datagrams_sent_ = 0;

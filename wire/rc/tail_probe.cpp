@@ -16,6 +16,7 @@ void TailProbe::on_sent(queue::Instant now, std::uint64_t end_psn, bool wants_ac
     sample_psn_ = end_psn;
     sample_sent_at_ = now;
   }
+  if (unanswered_ < kFlightUnmeasured) ++unanswered_;
   arm(now);
 }
 
@@ -25,6 +26,7 @@ void TailProbe::on_progress(queue::Instant now, std::uint64_t acked_psn, bool is
     sample_psn_.reset();
   }
   backoff_ = 0;
+  forget_unless_flight();
   deadline_.reset();
   if (is_anything_unacknowledged) arm(now);
 }
@@ -47,8 +49,9 @@ void TailProbe::measure(queue::Duration round_trip) {
 }
 
 void TailProbe::arm(queue::Instant now) {
-  if (!round_trip_) return;
-  const queue::Duration silence = std::max(kSilenceMin, 2 * *round_trip_ + 4 * deviation_);
+  if (!round_trip_ && unanswered_ < kFlightUnmeasured) return;
+  const queue::Duration silence =
+      round_trip_ ? std::max(kSilenceMin, 2 * *round_trip_ + 4 * deviation_) : kSilenceUnmeasured;
   deadline_ = now + silence * (std::int64_t{1} << backoff_);
 }
 

@@ -14,31 +14,43 @@ namespace nicless::wire {
 
 class TailProbe {
  public:
-  static constexpr queue::Duration kSilenceMin = std::chrono::milliseconds(2);
+  static constexpr queue::Duration kSilenceMin = std::chrono::microseconds(500);
+  // Before a round trip was measured. One packet that nobody answers is a peer that is not there yet, and the ack
+  // timeout's; so many at once were dropped together, as when many begin to send to one receiver's socket buffer.
+  static constexpr queue::Duration kSilenceUnmeasured = std::chrono::milliseconds(4);
+  static constexpr std::uint32_t kFlightUnmeasured = 12;
 
   // Packets up to this unwrapped PSN have gone out now; wants_ack: the last of them asks for an answer.
   void on_sent(queue::Instant now, std::uint64_t end_psn, bool wants_ack);
   // So much is answered now.
   void on_progress(queue::Instant now, std::uint64_t acked_psn, bool is_anything_unacknowledged);
   // What goes out next went out before: an answer may be to either, and measures nothing.
-  void on_resend() { sample_psn_.reset(); }
+  void on_resend() {
+    sample_psn_.reset();
+    forget_unless_flight();
+  }
   void disarm() { deadline_.reset(); }
 
   bool is_due(queue::Instant now) const { return deadline_ && *deadline_ <= now; }
   void on_probe(queue::Instant now);  // the next one waits twice as long
-  // Nothing before a round trip was measured.
+  // Nothing before a round trip was measured, unless a whole flight stays unanswered.
   std::optional<queue::Instant> next_deadline() const { return deadline_; }
 
  private:
   void measure(queue::Duration round_trip);
   void arm(queue::Instant now);
+  // Of a whole flight it is remembered that it was one.
+  void forget_unless_flight() {
+    if (unanswered_ < kFlightUnmeasured) unanswered_ = 0;
+  }
 
   // RFC 6298: smoothed round trip, and how far single ones are from it.
   std::optional<queue::Duration> round_trip_;
   queue::Duration deviation_{};
   std::optional<std::uint64_t> sample_psn_;  // being measured: answered when acked_psn has reached it
   queue::Instant sample_sent_at_{};
-  std::uint32_t backoff_ = 0;  // probes since the last progress
+  std::uint32_t unanswered_ = 0;  // datagrams since the last progress or resend, until they are a flight
+  std::uint32_t backoff_ = 0;     // probes since the last progress
   std::optional<queue::Instant> deadline_;
 };
 

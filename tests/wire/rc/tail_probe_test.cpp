@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Goal: a requester asks for the end of what it sent after a few measured round trips of silence, later each time, and
-// never before it knows one. Method: a TailProbe alone, its deadline after each call.
+// before it knows one only if a whole flight stays unanswered. Method: a TailProbe alone, its deadline after each call.
 #include "wire/rc/tail_probe.h"
 
 #include <catch2/catch.hpp>
@@ -12,6 +12,7 @@ using queue::Duration;
 using queue::Instant;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
+constexpr Duration kMin = TailProbe::kSilenceMin;
 
 constexpr Instant kStart{std::chrono::seconds(1)};
 
@@ -29,10 +30,25 @@ TEST_CASE("before a round trip was measured nothing is probed", "[rc][probe]") {
   CHECK(!probe.next_deadline());
 }
 
-TEST_CASE("the silence is a few round trips, and two milliseconds at least", "[rc][probe]") {
+TEST_CASE("a whole flight that nobody answers is probed though no round trip was measured", "[rc][probe]") {
+  TailProbe probe;
+  for (std::uint32_t i = 1; i < TailProbe::kFlightUnmeasured; ++i) probe.on_sent(kStart, i, true);
+  CHECK(!probe.next_deadline());
+  probe.on_sent(kStart, TailProbe::kFlightUnmeasured, true);
+  CHECK(probe.next_deadline() == kStart + TailProbe::kSilenceUnmeasured);
+  probe.on_probe(kStart + TailProbe::kSilenceUnmeasured);
+  CHECK(probe.next_deadline() == kStart + 3 * TailProbe::kSilenceUnmeasured);
+  probe.on_progress(kStart, TailProbe::kFlightUnmeasured, false);
+  CHECK(!probe.next_deadline());
+  // Nothing was measured by that: what went out twice does not count.
+  probe.on_sent(kStart, TailProbe::kFlightUnmeasured + 1, true);
+  CHECK(probe.next_deadline() == kStart + TailProbe::kSilenceUnmeasured);
+}
+
+TEST_CASE("the silence is a few round trips, and half a millisecond at least", "[rc][probe]") {
   TailProbe near = after_round_trip(microseconds(10));
   near.on_sent(kStart, 11, true);
-  CHECK(near.next_deadline() == kStart + milliseconds(2));
+  CHECK(near.next_deadline() == kStart + kMin);
   TailProbe far = after_round_trip(milliseconds(10));
   far.on_sent(kStart, 11, true);
   CHECK(far.next_deadline() == kStart + milliseconds(40));  // twice, and four times the deviation of half
@@ -41,11 +57,11 @@ TEST_CASE("the silence is a few round trips, and two milliseconds at least", "[r
 TEST_CASE("each packet and each answer starts the silence anew, the last answer ends it", "[rc][probe]") {
   TailProbe probe = after_round_trip(microseconds(10));
   probe.on_sent(kStart, 11, false);
-  probe.on_sent(kStart + milliseconds(1), 12, false);
-  CHECK(probe.next_deadline() == kStart + milliseconds(3));
-  probe.on_progress(kStart + milliseconds(2), 11, true);
-  CHECK(probe.next_deadline() == kStart + milliseconds(4));
-  probe.on_progress(kStart + milliseconds(2), 12, false);
+  probe.on_sent(kStart + microseconds(100), 12, false);
+  CHECK(probe.next_deadline() == kStart + microseconds(100) + kMin);
+  probe.on_progress(kStart + microseconds(200), 11, true);
+  CHECK(probe.next_deadline() == kStart + microseconds(200) + kMin);
+  probe.on_progress(kStart + microseconds(200), 12, false);
   CHECK(!probe.next_deadline());
 }
 
@@ -54,7 +70,7 @@ TEST_CASE("without progress each probe waits twice as long as the one before", "
   Instant now = kStart;
   probe.on_sent(now, 11, true);
   for (int i = 0; i < 5; ++i) {
-    const Duration silence = milliseconds(2 << i);
+    const Duration silence = kMin * (1 << i);
     CHECK(!probe.is_due(now + silence - Duration(1)));
     now += silence;
     CHECK(probe.is_due(now));
@@ -62,7 +78,7 @@ TEST_CASE("without progress each probe waits twice as long as the one before", "
   }
   probe.on_progress(now, 11, false);
   probe.on_sent(now, 12, true);
-  CHECK(probe.next_deadline() == now + milliseconds(2));
+  CHECK(probe.next_deadline() == now + kMin);
 }
 
 TEST_CASE("the answer to what was sent twice measures nothing", "[rc][probe]") {
