@@ -135,6 +135,18 @@ class FiPingpong(Pair):
                          command + " -P {port} 127.0.0.1")
 
 
+class Incast(Contender):
+    """One process that receives, and so many that send to it at once."""
+
+    def __init__(self, senders, megabytes):
+        super().__init__(f"incast {senders}", {"bandwidth": (BANDWIDTH, 1, r"mebibytes_per_second ([0-9.]+)")})
+        self._arguments = [str(senders), str(megabytes)]
+
+    def run(self, world, options):
+        program = options.build / "tests" / "bench" / "incast"
+        return world.run("incast", [program, *self._arguments], bound=BOUND, env={**LOOPBACK_DEVICE, **options.environment})
+
+
 class Idle(Contender):
     """A program that waits: how often do its threads wake up in a second, and what does a queue pair of it take?"""
 

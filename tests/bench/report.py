@@ -11,13 +11,17 @@ def number(value):
     return f"{value:,.0f}" if value >= 1000 else f"{value:.2f}" if value >= 0.005 or value == 0 else f"{value:.2g}"
 
 
+def percent(spread, rounds):
+    return f"{spread:.0%}" if len(rounds) >= rows.MIN_FOR_SPREAD else "?"
+
+
 def cells(result):
     if "median" not in result:
         return (result["row"], *[""] * 6, result["reach"], result["verdict"])
-    mine = (f"{number(result['median'])} {result['unit']}", f"{result['spread']:.0%}")
+    mine = (f"{number(result['median'])} {result['unit']}", percent(result["spread"], result["rounds"]))
     theirs = ("", "", "", "")
     if result["ratio"] is not None:
-        theirs = (number(result["peer_median"]), f"{result['peer_spread']:.0%}", number(result["ratio"]),
+        theirs = (number(result["peer_median"]), percent(result["peer_spread"], result["peer_rounds"]), number(result["ratio"]),
                   f"{number(result['ratio_lowest'])}-{number(result['ratio_highest'])}")
     return (result["row"], *mine, *theirs, result["reach"], result["verdict"])
 

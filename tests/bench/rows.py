@@ -5,11 +5,12 @@ import dataclasses
 import statistics
 import typing
 
-from contenders import FiPingpong, Idle, Raw, Ucx, perftest_bandwidth, perftest_latency
+from contenders import FiPingpong, Idle, Incast, Raw, Ucx, perftest_bandwidth, perftest_latency
 from contenders import BANDWIDTH, LATENCY, ONE_CORE, RATE, UNPINNED
 
 NOISY_SPREAD = 0.15  # interquartile range of the peer's figures, of their median
 UCX_ROW = r"^(?:Final:)?\s+\d+\s+"  # iterations; then latency or overhead (median, average, overall), bandwidth, rate
+MIN_FOR_SPREAD = 3  # rounds
 MET, MISSED, UNCLEAR = "met", "not met", "too noisy to tell"
 
 
@@ -65,7 +66,7 @@ class Effort:
 
 def groups(effort):
     return [latency(effort), events(effort), large_round_trips(effort), bandwidth(effort, 65536),
-            bandwidth(effort, 1048576), messages(effort), queue_pairs(effort), idle(effort)]
+            bandwidth(effort, 1048576), messages(effort), queue_pairs(effort), incast(effort), idle(effort)]
 
 
 def raw_pingpong(options, size, count):
@@ -145,6 +146,12 @@ def queue_pairs(effort):
     return Group([one, many], [Row("queue_pairs_64", many, "bandwidth", one, "bandwidth", at_least=0.8)])
 
 
+def incast(effort):
+    """That many senders do not livelock: a tenth of what one carries would be a working network still."""
+    one, many = Incast(1, effort.megabytes), Incast(32, effort.megabytes)
+    return Group([one, many], [Row("incast_32", many, "bandwidth", one, "bandwidth", at_least=0.1)])
+
+
 def idle(effort):
     alone, some = Idle(0), Idle(effort.queue_pairs)
     return Group([alone, some], [
@@ -160,7 +167,7 @@ def median(figures):
 
 def spread(figures):
     """Interquartile range, of the median."""
-    if len(figures) < 3 or not median(figures):
+    if len(figures) < MIN_FOR_SPREAD or not median(figures):
         return 0.0
     low, _, high = statistics.quantiles(figures, n=4, method="inclusive")
     return (high - low) / median(figures)
