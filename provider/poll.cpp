@@ -71,10 +71,13 @@ bool sleep_on_sockets(Cq& cq) {
 void on_empty(Cq& cq, queue::Instant now) {
   const Spin::Wait wait = spin.on_empty(now);
   if (wait == Spin::Wait::None) return;
-  if (wait == Spin::Wait::Yield) {
+  // Where the progress thread does part of the work it is the one that has the processor meanwhile: nothing to learn.
+  const bool is_alone = !cq.has_poller_that_goes.load(std::memory_order_relaxed);
+  if (wait == Spin::Wait::Yield || !is_alone) {
     const queue::Instant from = wire::now();
     sched_yield();
-    spin.on_yielded(from, wire::now());
+    const queue::Instant until = wire::now();
+    spin.on_yielded(is_alone ? from : until, until);
     return;
   }
   const bool can_learn = spin.can_learn();
