@@ -2,6 +2,7 @@
 #include "wire/io/progress_thread.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <span>
 #include <string>
 #include <system_error>
 
@@ -176,9 +178,21 @@ void ProgressThread::run() {
   }
 }
 
+// Yields while it lingers: the program may want to answer on this very processor.
+long ProgressThread::wait(std::span<epoll_event> events) {
+  const auto look = [&](int milliseconds) {
+    return raw::call(SYS_epoll_wait, fds_.epoll, events.data(), static_cast<int>(events.size()), milliseconds);
+  };
+  for (; linger_.is_on(); sched_yield()) {
+    if (const long count = look(0); count != 0) return count;
+    if (!linger_.on_nothing(now())) break;
+  }
+  return look(-1);
+}
+
 void ProgressThread::wait_and_serve() {
   std::array<epoll_event, kReadyPerWakeMax> events;
-  const long count = raw::call(SYS_epoll_wait, fds_.epoll, events.data(), static_cast<int>(events.size()), -1);
+  const long count = wait(events);
   for (long i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
     switch (event.data.u64) {
@@ -200,7 +214,10 @@ void ProgressThread::wait_and_serve() {
 void ProgressThread::serve(UdpPort& port, bool has_errors) {
   const queue::Instant started = now();
   if (port.is_polled_since(started - kPollerKeeps)) return leave_to_poller(port, started);
-  if (turn(port, started, has_errors).received != 0 && port.is_left()) port.set_received_while_left(true);
+  if (turn(port, started, has_errors).received == 0) return;
+  // The poller that has left spins on its memory, maybe on this processor: a yield would give it all of a slice.
+  if (port.is_left()) return port.set_received_while_left(true);
+  linger_.on_served(now());
 }
 
 TurnReport ProgressThread::turn(UdpPort& port, queue::Instant now, bool has_errors) {

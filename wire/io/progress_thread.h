@@ -15,13 +15,17 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "queue/mutex.h"
 #include "queue/result.h"
+#include "wire/io/linger.h"
 #include "wire/io/poller_habit.h"
 #include "wire/io/udp_port.h"
+
+struct epoll_event;
 
 namespace nicless::wire {
 
@@ -97,6 +101,7 @@ class ProgressThread {
   ProgressThread(ProgressOwner& owner, const Descriptors& fds);
   void run();
   void wait_and_serve();
+  long wait(std::span<epoll_event> events);
   void serve(UdpPort& port, bool has_errors);
   // Deadlines, the owner's turn, ports to take back; then decides how long to sleep.
   void finish_wake();
@@ -123,6 +128,7 @@ class ProgressThread {
   std::vector<Entry> entries_ GUARDED_BY(mutex_);
   std::uint64_t next_id_ GUARDED_BY(mutex_) = kFirstPortId;
   std::thread thread_;
+  Linger linger_;  // the thread's own, too
 };
 
 }  // namespace nicless::wire
