@@ -37,6 +37,8 @@ std::string reject_reason(int status) {
       return number + ": the queue pairs of the two ends are of different types";
     case 10:
       return number + ": the other side has an older connection with this queue pair, which ends now; try again";
+    case 12:
+      return number + ": no RDMA device of the other side has that address (`nicless devices` there lists them)";
     case 28:
       return number + ": the program there refused";
     case 35:

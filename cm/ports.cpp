@@ -80,8 +80,11 @@ Result<Ports::Socket> Ports::open(const BindRequest& request, const Binding& wan
     if (e == EADDRINUSE) give_up_unbound(port_of(*request.address), wanted);
     const std::string where = to_string(*request.address);
     if (e == EADDRINUSE && nicless_services_are_sockets() == 0)
-      return queue::error(e, where + ": the RoCE v2 port of this address is another process's");
-    if (e == EADDRINUSE) return queue::error(e, where + ": the UDP port is taken (ss -lup shows by whom)");
+      return queue::error(e, "the RoCE v2 port, UDP 4791, is another process's");
+    if (e == EADDRINUSE)
+      return queue::error(e, where +
+                                 ": the UDP port is taken (ss -lup shows by whom); programs share the numbers of all "
+                                 "RDMA port spaces and of UDP");
     if (e == EADDRNOTAVAIL) return queue::error(e, where + ": this machine has no such address");
     if (e == EACCES) return queue::error(e, where + ": ports below net.ipv4.ip_unprivileged_port_start need root");
     return queue::error(e, where + ": the UDP socket behind the port cannot be opened");

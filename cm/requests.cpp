@@ -116,6 +116,14 @@ CmId* make_requested_id(Agent& agent, CmId& listener, MadPath& path, const Asker
   return made.release();
 }
 
+// make_requested_id has made none.
+wire::RejReason why_no_id(Agent& agent, const wire::Gid& asked) NO_THREAD_SAFETY_ANALYSIS {
+  const auto place = agent.devices.find(asked);
+  if (place) return wire::RejReason::NoResources;
+  nicless_log(NICLESS_LOG_WARN, ("a connection request is refused: " + place.error().why).c_str());
+  return wire::RejReason::InvalidGid;
+}
+
 CmEvent* make_request_event(CmId& listener, CmId& requested) {
   auto* event = new CmEvent(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
   event->id = &requested;
@@ -130,7 +138,7 @@ void request_arrived(Agent& agent, CmId& listener, MadPath path,
   if (!serves(listener, req)) return refuse(path, message, wire::RejReason::InvalidTransportType);
   if (listener.queued_requests >= listener.backlog) return;
   CmId* child = make_requested_id(agent, listener, path, {*req.cma(), wire::port_of(req.service)});
-  if (child == nullptr) return refuse(path, message, wire::RejReason::NoResources);
+  if (child == nullptr) return refuse(path, message, why_no_id(agent, path.local));
   // As the kernel fills it from the request.
   child->tos = path.traffic_class = req.primary.traffic_class;
   child->path_mtu = req.path_mtu;

@@ -16,7 +16,7 @@ struct Asker {
 };
 
 // The id, bound to its device, not yet in any table; `path` becomes the answers' way, from the process's own endpoint,
-// as the listener's may go while the id lives. Null: there is no such device or no endpoint.
+// as the listener's may go while the id lives. Null: no device has the address that was asked, or there is no endpoint.
 CmId* make_requested_id(Agent& agent, CmId& listener, MadPath& path, const Asker& asker) REQUIRES(agent.mutex);
 
 // What the asker's program says, of all the private data of the message: what follows the CMA header. All of it where

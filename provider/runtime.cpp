@@ -129,9 +129,8 @@ Result<std::shared_ptr<wire::UdpPort>> Runtime::rocev2_port() {
     cm_desk_.add(*port);
     return port;
   }
-  const queue::Error explained = explain_taken_address(port.error());
-  log(NICLESS_LOG_ERROR, explained.why);
-  return explained;
+  log(NICLESS_LOG_ERROR, explain_taken_address(port.error()).why);
+  return queue::error(port.error().errno_value, "the RoCE v2 port, UDP 4791, cannot be had");
 }
 
 Result<Seat> Runtime::sit_down(const std::shared_ptr<wire::UdpPort>& port) {

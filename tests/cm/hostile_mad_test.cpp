@@ -42,6 +42,7 @@ wire::CmReq request(std::uint16_t port) {
 
 struct Attack {
   explicit Attack(std::uint16_t port) : target(loopback(port)) {}
+  explicit Attack(const wire::Endpoint& endpoint) : target(endpoint) {}
 
   void send(const Bytes& mad, std::uint32_t qkey = wire::kGsiQkey) const {
     wire::Headers headers;
@@ -112,6 +113,18 @@ TEST_CASE("what is no message of a connection manager is dropped, and lies are r
   destroy(asked.id);
   active.next(RDMA_CM_EVENT_REJECTED);
   destroy(id);
+}
+
+TEST_CASE("a request to an address of this machine that no device has is refused with that reason", "[rdma]") {
+  Channel passive;
+  Listener listener(passive, ipv4("0.0.0.0", 0));
+  wire::Endpoint other = loopback(listener.port());
+  other.address.bytes[15] = std::byte{9};
+  const Attack attack(other);
+  const wire::CmMessage asked{1, request(listener.port())};
+  attack.send(asked);
+  CHECK(attack.answer() == wire::refusal(asked, wire::RejReason::InvalidGid));
+  CHECK_FALSE(passive.has_event());
 }
 
 }  // namespace
