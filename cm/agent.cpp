@@ -171,7 +171,7 @@ Identity Agent::make_identity(std::uint64_t ca_guid) {
   CommId id{};
   do {
     id = CommId(rng.next_u32());
-  } while (id.value() == 0 || connections.find(id) != nullptr || sidr.find(id.value()) != nullptr);
+  } while (id.value() == 0 || connections.find(id) != nullptr || resolutions.knows(id.value()));
   return {id, (std::uint64_t{tid_high} << 32) | byte_swapped(id.value()), ca_guid};
 }
 
@@ -185,10 +185,14 @@ void Agent::flush(Instant at_time) {
     if (const int e = send(outgoing->path, outgoing->message))
       if (!connections.on_unsendable(at_time, outgoing->message, e)) log_unsent(outgoing->path, e);
   while (const auto told = connections.next_event()) report(*told->owner, told->event);
+  while (const auto outgoing = resolutions.next_message())
+    if (const int e = send(outgoing->path, outgoing->message)) resolutions.on_unsendable(outgoing->message, e);
+  while (const auto told = resolutions.next_event()) report(*told->owner, told->resolution);
 }
 
 std::optional<Instant> Agent::next_deadline() const {
-  return queue::earliest(queue::earliest(connections.next_deadline(), sidr.next_deadline()), hosts.next_deadline());
+  return queue::earliest(queue::earliest(connections.next_deadline(), resolutions.next_deadline()),
+                         hosts.next_deadline());
 }
 
 bool Agent::close_unused() {
@@ -225,9 +229,8 @@ void Agent::orphan(ConnectionEntry& entry, Instant at_time) {
 void Agent::on_mad(Instant at_time, nicless_gsi* at, const wire::Endpoint& remote, const wire::Gid& local,
                    const wire::CmMessage& message) {
   const MadPath path{at, local, remote, 0};
-  if (connections.on_message(at_time, path, message)) return flush(at_time);
-  if (const auto* reply = std::get_if<wire::CmSidrRep>(&message.body))
-    return sidr_reply_arrived(*this, at_time, remote.address, *reply);
+  if (connections.on_message(at_time, path, message) || resolutions.on_message(at_time, path, message))
+    return flush(at_time);
   if (std::holds_alternative<wire::CmSidrReq>(message.body)) {
     if (sidr_request_arrived(*this, path, message)) return;
   } else if (const auto* request = std::get_if<wire::CmReq>(&message.body)) {
@@ -241,14 +244,14 @@ void Agent::on_mad(Instant at_time, nicless_gsi* at, const wire::Endpoint& remot
 
 void Agent::on_unreachable(Instant at_time, const wire::Endpoint& remote) {
   connections.on_unreachable(at_time, remote);
+  resolutions.on_unreachable(at_time, remote);
   flush(at_time);
-  sidr_unreachable(*this, at_time, remote);
 }
 
 void Agent::on_deadline(Instant at_time) {
   connections.on_deadline(at_time);
+  resolutions.on_deadline(at_time);
   flush(at_time);
-  sidr_deadlines(*this, at_time);
   look_for_hosts(*this, at_time);
 }
 

@@ -15,7 +15,7 @@
 #include "cm/devices.h"
 #include "cm/hosts.h"
 #include "cm/ports.h"
-#include "cm/sidr_table.h"
+#include "cm/resolutions.h"
 #include "cm/switchboard.h"
 #include "queue/mutex.h"
 #include "queue/rng.h"
@@ -36,7 +36,7 @@ struct Agent {
   Devices devices GUARDED_BY(mutex);
   Ports ports GUARDED_BY(mutex);
   Switchboard connections GUARDED_BY(mutex);
-  SidrTable sidr GUARDED_BY(mutex);
+  Resolutions resolutions GUARDED_BY(mutex);
   Hosts hosts GUARDED_BY(mutex);
   queue::Rng rng GUARDED_BY(mutex);
   const std::uint32_t tid_high;
@@ -49,7 +49,7 @@ struct Agent {
   void pump(ConnectionEntry& entry, Instant now) REQUIRES(mutex);
   // The id is being destroyed, and its socket may go: the connection goes on alone until the peer has been told.
   void orphan(ConnectionEntry& entry, Instant now) REQUIRES(mutex);
-  // What the connections have to send and to say.
+  // What the connections and the resolutions have to send and to say.
   void flush(Instant now) REQUIRES(mutex);
 
   // Closes the sockets that nobody holds, and waits for those that other threads are closing; without the lock, which

@@ -32,6 +32,11 @@ struct MadPath {
   std::uint8_t traffic_class = 0;
 };
 
+struct OutgoingMad {
+  MadPath path;
+  wire::CmMessage message;
+};
+
 struct ConnectionEntry {
   Connection connection;
   MadPath path;

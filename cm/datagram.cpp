@@ -17,17 +17,6 @@ namespace {
 
 using wire::SidrStatus;
 
-void pump(SidrAnswer& answer) {
-  while (const auto message = answer.responder.next_message()) send(answer.path, *message);
-}
-
-// It is the peer's now, and stays only to be repeated.
-void send_and_release(SidrAnswer& answer) {
-  answer.owner = nullptr;
-  answer.listener_port.reset();
-  pump(answer);
-}
-
 std::string with(const CmId& id) {
   return "datagram service " + wire::to_string(id.remote) + ": UNREACHABLE, ";
 }
@@ -53,18 +42,6 @@ CmEvent* to_event(CmId& id, const Unresolved& unresolved) {
   return new CmEvent(id, RDMA_CM_EVENT_UNREACHABLE, unresolved.status);
 }
 
-void pump(Agent& agent, SidrTable::RequestId id) REQUIRES(agent.mutex) {
-  SidrQuestion& question = *agent.sidr.find(id);
-  while (const auto message = question.requester.next_message())
-    if (const int e = send(question.path, *message)) question.requester.on_unsendable(e);
-  const auto resolution = question.requester.next_event();
-  if (!resolution) return agent.sidr.refresh(id);
-  CmId& owner = *question.owner;
-  agent.sidr.erase(id);
-  owner.sidr_question.reset();
-  report(std::visit([&](const auto& what) { return to_event(owner, what); }, *resolution));
-}
-
 Result<void> ask(Agent& agent, CmId& id, const rdma_conn_param* param) REQUIRES(agent.mutex) {
   if (id.stage != CmId::Stage::RouteResolved)
     return queue::error(EINVAL,
@@ -76,15 +53,14 @@ Result<void> ask(Agent& agent, CmId& id, const rdma_conn_param* param) REQUIRES(
   std::vector<std::byte> data = std::exchange(id.connect_data, {});
   data.insert(data.end(), user.begin(), user.end());
   const Identity me = agent.make_identity(id.device->ca_guid);
-  const SidrTable::RequestId request_id = me.local_id.value();
+  const Resolutions::RequestId request_id = me.local_id.value();
   wire::CmSidrReq request =
       build_sidr_request(static_cast<wire::PortSpace>(id.ps), {id.local, id.source_port}, id.remote, data);
   request.request_id = request_id;
-  SidrQuestion& question = agent.sidr.ask(request_id, {SidrRequester(now(), me.tid, request), *path, &id});
-  if (path->remote.port == 0) question.requester.on_impossible_service();
   id.sidr_question = request_id;
   id.stage = CmId::Stage::Connecting;
-  pump(agent, request_id);
+  agent.resolutions.ask(now(), me.tid, request, *path, &id);
+  agent.flush(now());
   return {};
 }
 
@@ -94,33 +70,11 @@ Result<void> give(CmId& id, const wire::CmSidrRep& reply) {
   Turn turn(**agent);
   if (!id.sidr_request)
     return queue::error(EINVAL, "the id did not come with a CONNECT_REQUEST, or was answered already");
-  SidrAnswer& answer = *(*agent)->sidr.find(*id.sidr_request);
-  if (auto given = answer.responder.answer(now(), reply); !given) return given;
-  send_and_release(answer);
-  (*agent)->sidr.refresh(*id.sidr_request);
+  if (auto given = (*agent)->resolutions.answer(now(), *id.sidr_request, reply); !given) return given;
+  (*agent)->flush(now());
   id.sidr_request.reset();
   id.stage = CmId::Stage::Connecting;
   return {};
-}
-
-// The same question came before: its answer is repeated, if there is one. A new question under an old name replaces
-// what was answered long ago.
-bool is_repeated(Agent& agent, const SidrTable::AnswerKey& key, const wire::CmMessage& message) REQUIRES(agent.mutex) {
-  SidrAnswer* known = agent.sidr.find(key);
-  if (known == nullptr) return false;
-  if (known->responder.tid() != message.tid && known->owner == nullptr) {
-    agent.sidr.erase(key);
-    return false;
-  }
-  known->responder.on_request();
-  pump(*known);
-  return true;
-}
-
-void refuse(const MadPath& path, const wire::CmMessage& message) {
-  SidrResponder responder(message);
-  static_cast<void>(responder.answer({}, build_sidr_refusal({})));
-  if (const auto reply = responder.next_message()) send(path, *reply);
 }
 
 }  // namespace
@@ -161,63 +115,39 @@ ibv_ah_attr address_handle_of(const CmId& id, const wire::Gid& destination) {
   return attr;
 }
 
+void report(CmId& id, const Resolution& resolution) {
+  id.sidr_question.reset();
+  report(std::visit([&](const auto& what) { return to_event(id, what); }, resolution));
+}
+
 void release_datagram(Agent& agent, CmId& id) {
-  if (id.sidr_question) agent.sidr.erase(*id.sidr_question);
+  if (id.sidr_question) agent.resolutions.withdraw(*id.sidr_question);
   id.sidr_question.reset();
   if (!id.sidr_request) return;
-  SidrAnswer& answer = *agent.sidr.find(*id.sidr_request);
-  static_cast<void>(answer.responder.answer(now(), build_sidr_refusal({})));
-  send_and_release(answer);
-  agent.sidr.refresh(*id.sidr_request);
+  static_cast<void>(agent.resolutions.answer(now(), *id.sidr_request, build_sidr_refusal({})));
+  agent.flush(now());
   id.sidr_request.reset();
 }
 
 bool sidr_request_arrived(Agent& agent, MadPath path, const wire::CmMessage& message) {
   const auto& request = std::get<wire::CmSidrReq>(message.body);
-  const SidrTable::AnswerKey key{path.remote.address, request.request_id};
-  if (is_repeated(agent, key, message)) return true;
   CmId* listener = agent.find_listener(request.service, path.local);
   if (listener == nullptr || !is_datagram(*listener)) return false;
   if (listener->queued_requests >= listener->backlog) return true;  // forgotten; the peer asks again
-  const auto cma = request.cma();
-  if (!cma) {  // who asks? not an rdma_cm
-    refuse(path, message);
-    return true;
-  }
-  CmId* requested = make_requested_id(agent, *listener, path, {*cma, wire::port_of(request.service)});
+  const auto cma = request.cma();                                   // none: who asks? not an rdma_cm
+  const MadPath asked_by = path;
+  CmId* requested = cma ? make_requested_id(agent, *listener, path, {*cma, wire::port_of(request.service)}) : nullptr;
   if (requested == nullptr) {
-    refuse(path, message);
+    agent.resolutions.refuse(message, asked_by);
+    agent.flush(now());
     return true;
   }
-  agent.sidr.take(key, {SidrResponder(message), path, requested, listener->binding->socket});
-  requested->sidr_request = key;
+  requested->sidr_request = agent.resolutions.take(message, path, requested, listener->binding->socket);
   CmEvent* event = make_request_event(*listener, *requested);
   event->param.ud = {};
   event->set_private_data(user_data(*listener, request.private_data));
   report(event);
   return true;
-}
-
-void sidr_reply_arrived(Agent& agent, Instant at_time, const wire::Gid& from, const wire::CmSidrRep& reply) {
-  SidrQuestion* question = agent.sidr.find(reply.request_id);
-  if (question == nullptr || question->path.remote.address != from) return;
-  question->requester.on_reply(at_time, reply);
-  pump(agent, reply.request_id);
-}
-
-void sidr_unreachable(Agent& agent, Instant at_time, const wire::Endpoint& remote) {
-  for (const SidrTable::RequestId id : agent.sidr.asked(remote)) {
-    agent.sidr.find(id)->requester.on_unreachable(at_time);
-    pump(agent, id);
-  }
-}
-
-void sidr_deadlines(Agent& agent, Instant at_time) {
-  while (const auto id = agent.sidr.due_question(at_time)) {
-    agent.sidr.find(*id)->requester.on_deadline(at_time);
-    pump(agent, *id);
-  }
-  while (const auto key = agent.sidr.due_answer(at_time)) agent.sidr.erase(*key);
 }
 
 }  // namespace nicless::cm

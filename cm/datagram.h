@@ -24,11 +24,9 @@ ibv_ah_attr address_handle_of(const CmId& id, const wire::Gid& destination);
 // The id is being destroyed: its question is dropped, a request that waits for it is refused.
 void release_datagram(Agent& agent, CmId& id) REQUIRES(agent.mutex);
 
-// A SIDR_REQ has come. False: nobody listens there.
+// What became of its question, as an event for the id. The agent's lock is held.
+void report(CmId& id, const Resolution& resolution);
+// A new SIDR_REQ has come. False: nobody listens there.
 bool sidr_request_arrived(Agent& agent, MadPath path, const wire::CmMessage& message) REQUIRES(agent.mutex);
-void sidr_reply_arrived(Agent& agent, Instant now, const wire::Gid& from, const wire::CmSidrRep& reply)
-    REQUIRES(agent.mutex);
-void sidr_unreachable(Agent& agent, Instant now, const wire::Endpoint& remote) REQUIRES(agent.mutex);
-void sidr_deadlines(Agent& agent, Instant now) REQUIRES(agent.mutex);
 
 }  // namespace nicless::cm

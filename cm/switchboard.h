@@ -19,10 +19,7 @@ namespace nicless::cm {
 
 class Switchboard {
  public:
-  struct Outgoing {
-    MadPath path;
-    wire::CmMessage message;
-  };
+  using Outgoing = OutgoingMad;
   struct Told {
     CmId* owner;
     ConnectionEvent event;

@@ -259,7 +259,7 @@ class Fuzz {
   void flush(std::size_t host) {
     Host& own = *hosts_[host];
     while (const auto outgoing = own.board.next_message()) send(host, outgoing->path.remote, outgoing->message);
-    while (const auto outgoing = own.sidr.next_message()) send(host, outgoing->first.remote, outgoing->second);
+    while (const auto outgoing = own.sidr.next_message()) send(host, outgoing->path.remote, outgoing->message);
     while (const auto told = own.board.next_event()) {
       Id& id = *reinterpret_cast<Id*>(told->owner);
       require(id.entry != nullptr, "an id hears something after it was destroyed");
