@@ -138,6 +138,7 @@ wire::QpParts parts_of(Qp& qp) {
   if (qp.xrc_group) parts.xrc_domain = &qp.xrc_group->domain();
   parts.regions = &qp.context->regions;
   parts.async_events = &qp.context->async_events;
+  parts.flight = &qp.seat.port->flight();
   parts.handle = &qp.verbs.qp_base;
   parts.port_mtu = static_cast<std::uint16_t>(device_of(public_context(*qp.context)).mtu_bytes);
   return parts;

@@ -102,6 +102,7 @@ Side::Side(wire::Engine& engine, const wire::Endpoint& endpoint, const SideConfi
   parts.xrc_domain = config.xrc_domain;
   parts.regions = &regions_;
   parts.async_events = &async_events_;
+  parts.flight = &flight_;
   parts.handle = this;
   parts.port_mtu = config.port_mtu;
   qp_ = make_queue_pair(config.transport, parts);

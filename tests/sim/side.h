@@ -143,6 +143,7 @@ class Side {
   queue::SendQueue send_queue_;
   queue::ReceiveQueue receive_queue_;
   queue::SharedReceiveQueue* const shared_receives_;
+  wire::FlightBudget flight_;
   std::unique_ptr<wire::ProgramQueuePair> qp_;
 };
 

@@ -35,6 +35,10 @@ template <typename T>
 int setsockopt(int fd, int level, int name, const T& value) {
   return static_cast<int>(call(SYS_setsockopt, fd, level, name, &value, sizeof value));
 }
+inline int getsockopt(int fd, int level, int name, int& value) {
+  socklen_t bytes = sizeof value;
+  return static_cast<int>(call(SYS_getsockopt, fd, level, name, &value, &bytes));
+}
 inline int getsockname(int fd, sockaddr* address, socklen_t* bytes) {
   return static_cast<int>(call(SYS_getsockname, fd, address, bytes));
 }

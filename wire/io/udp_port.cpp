@@ -30,6 +30,7 @@ UdpPort::UdpPort(UdpSocket socket, const SocketConfig& config, Trace* trace, std
     : udp_port_(socket.port()),
       trace_(trace),
       socket_(std::move(socket)),
+      flight_(FlightBudget::bytes_for(socket_.receive_buffer_bytes())),
       engine_(udp_port_, addressing),
       faults_(std::move(faults)) {
   if (addressing.is_strict()) sources_.emplace(config);

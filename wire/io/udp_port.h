@@ -25,6 +25,7 @@
 #include "wire/io/source_sockets.h"
 #include "wire/io/trace.h"
 #include "wire/io/udp_socket.h"
+#include "wire/qp/flight_budget.h"
 
 namespace nicless::wire {
 
@@ -54,6 +55,8 @@ class UdpPort : public std::enable_shared_from_this<UdpPort> {
   queue::Mutex mutex;
 
   Engine& engine() REQUIRES(mutex) { return engine_; }
+  // For the queue pairs of the engine, which must not outlive the port.
+  FlightBudget& flight() { return flight_; }
 
   // One turn of the engine: receives a batch, meets deadlines, sends what is due. by: a program that takes its
   // completions at once may answer at once, so that an acknowledgement is left to its next call (conversation.h).
@@ -140,6 +143,7 @@ class UdpPort : public std::enable_shared_from_this<UdpPort> {
   UdpSocket socket_ GUARDED_BY(mutex);
   GroupSockets groups_ GUARDED_BY(mutex);
   std::optional<SourceSockets> sources_ GUARDED_BY(mutex);  // of strict RoCE v2
+  FlightBudget flight_;
   Engine engine_ GUARDED_BY(mutex);
   Conversation conversation_ GUARDED_BY(mutex);
   std::optional<queue::Instant> held_until_ GUARDED_BY(mutex);  // an acknowledgement is kept back

@@ -136,6 +136,11 @@ UdpSocket& UdpSocket::operator=(UdpSocket&& other) noexcept {
   return *this;
 }
 
+std::size_t UdpSocket::receive_buffer_bytes() const {
+  int bytes = 0;
+  return raw::getsockopt(fd_, SOL_SOCKET, SO_RCVBUF, bytes) == 0 && bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
+}
+
 void UdpSocket::tell_ip_options() {
   if (tells_ip_options_) return;
   tells_ip_options_ = true;

@@ -3,6 +3,7 @@
 // buffers as large as the system allows. Port-bound (docs/THREADS.md); opening and closing from any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "queue/result.h"
@@ -40,6 +41,7 @@ class UdpSocket {
   int fd() const { return fd_; }
   int family() const { return family_; }
   std::uint16_t port() const { return port_; }
+  std::size_t receive_buffer_bytes() const;  // as the kernel counts: the memory that datagrams take, not their bytes
 
   // From now on every datagram comes with its traffic class and hop limit: for queue pairs that show them to programs.
   // Costs two control messages each.

@@ -15,6 +15,7 @@
 #include "queue/xrc_domain.h"
 #include "wire/packet/datagram.h"
 #include "wire/qp/attributes.h"
+#include "wire/qp/flight_budget.h"
 
 namespace nicless::wire {
 
@@ -30,8 +31,9 @@ struct QpParts {
   queue::XrcDomain* xrc_domain = nullptr;  // of an XRC target: whose SRQs it delivers to
   queue::MrTable* regions = nullptr;
   queue::AsyncEvents* async_events = nullptr;
-  void* handle = nullptr;         // the ibv_qp that events name
-  std::uint16_t port_mtu = 4096;  // bytes: the largest datagram of an unreliable datagram queue pair
+  FlightBudget* flight = nullptr;  // of its port; only reliable connections need one
+  void* handle = nullptr;          // the ibv_qp that events name
+  std::uint16_t port_mtu = 4096;   // bytes: the largest datagram of an unreliable datagram queue pair
 };
 
 // Where the receives of a message come from and complete, and whose regions it may touch. An XRC target has another one

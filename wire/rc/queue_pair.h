@@ -36,8 +36,12 @@ class RcQueuePair final : public ProgramQueuePair {
   void forget() override {  // nothing is half-arrived or owed, and nothing has failed
     responder_.start();
     requester_.forget_failure();
+    requester_.stop();
   }
-  void flush_inbound() override { responder_.flush(); }
+  void flush_inbound() override {
+    responder_.flush();
+    requester_.stop();
+  }
   bool has_lost_completion() const override {
     return ProgramQueuePair::has_lost_completion() || responder_.has_lost_completion();
   }

@@ -19,9 +19,16 @@ namespace nicless::wire {
 
 class Requester {
  public:
+  // While so many work requests are unanswered, one of a single packet waits until as many wait with it, or until
+  // answers come: they leave in one system call, as one datagram for the kernel (UDP_SEGMENT).
+  static constexpr std::uint64_t kCompanyMin = 16;
+
   // service: Rc or Xrc.
   Requester(Service service, const QpParts& parts, const QpAttributes& attributes, Reasons& reasons,
             QpCounters& counters);
+  ~Requester() { leave_flight(); }
+  Requester(const Requester&) = delete;
+  Requester& operator=(const Requester&) = delete;
 
   // RTR -> RTS: PSNs start at attributes.sq_psn. The send queue may hold work requests already.
   void start();
@@ -40,6 +47,7 @@ class Requester {
   // A work request failed and was completed with its status: the queue pair goes to ERR and flushes the rest.
   bool has_failed() const { return has_failed_; }
   void forget_failure() { has_failed_ = false; }  // RESET; start() follows before anything is sent
+  void stop() { leave_flight(); }                 // ERR: nothing is in flight any more
   bool is_idle() const { return acked_psn_ == outstanding_.end_psn(); }
   std::uint32_t next_psn() const { return Psn::of(next_psn_).value(); }
 
@@ -50,7 +58,10 @@ class Requester {
   // A fenced request waits for the reads and atomics before it. IBTA 10.8.3.3.
   bool is_fenced(const queue::Wqe& wqe) const { return wqe.fence && !read_ends_.empty(); }
   bool begin_next(bool may_begin);
-  bool may_send_packet() const;
+  bool may_send_packet();
+  bool has_company() const;
+  void enter_flight();
+  void leave_flight();
   bool build_packet(queue::Instant now, OutDatagram& out);
   bool build_probe(OutDatagram& out);
   bool build_message_packet(const queue::Wqe& wqe, OutDatagram& out);
@@ -66,6 +77,7 @@ class Requester {
     return {service_, Psn::of(next_psn_), wants_ack, wqe.remote_srqn};
   }
   bool wants_ack_on_the_way() const;
+  std::uint64_t window_packets() const { return window_.packets(parts_.flight->share()); }
   void sent(queue::Instant now, std::uint64_t packets);
   void probe(queue::Instant now);
   std::uint64_t in_flight() const { return next_psn_ > acked_psn_ ? next_psn_ - acked_psn_ : 0; }
@@ -108,6 +120,8 @@ class Requester {
   std::uint64_t sent_psn_ = 0;       // one past the highest ever sent: beyond it no answer makes sense
   std::uint64_t ack_asked_psn_ = 0;  // one past the last packet that asked for an acknowledgement
   Outstanding::Position position_;   // of next_psn_
+  bool is_in_flight_ = false;        // shares its port's budget
+  bool is_in_run_ = false;           // what was worth sending goes on until there is no more
 
   // Where read requests (and atomics) end that were ever sent and are not answered yet, in order: at most
   // max_rd_atomic, going back does not make them fewer. The responder remembers as many, each as it saw it first, and

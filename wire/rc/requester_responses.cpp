@@ -147,7 +147,8 @@ bool Requester::advance_to(queue::Instant now, std::uint64_t psn) {
   if (acked_psn_ == before) return is_complete;
 
   forget_answered_reads();
-  window_.on_acknowledged(acked_psn_ - before);
+  window_.on_acknowledged(acked_psn_ - before, parts_.flight->bytes());
+  if (acked_psn_ == sent_psn_) leave_flight();
   if (next_psn_ < acked_psn_) rewind(acked_psn_);  // went back further than was needed
   retry_.on_progress(now, acked_psn_ < next_psn_);
   probe_.on_progress(now, acked_psn_, acked_psn_ < next_psn_ && retry_.limits().timeout_code != 0);

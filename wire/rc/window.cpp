@@ -3,16 +3,17 @@
 
 namespace nicless::wire {
 
-void Window::on_acknowledged(std::uint64_t packets) {
-  const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(packets * mtu_bytes_, kMaxBytes));
-  if (bytes_ < threshold_bytes_) {
-    bytes_ = std::min(bytes_ + bytes, threshold_bytes_);
+void Window::on_acknowledged(std::uint64_t packets, std::uint32_t most_bytes) {
+  const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(packets * mtu_bytes_, most_bytes));
+  const std::uint32_t limit = std::min(threshold_bytes_, most_bytes);
+  if (bytes_ < limit) {
+    bytes_ = std::min(bytes_ + bytes, limit);
     return;
   }
   credit_bytes_ += bytes;
   if (credit_bytes_ < bytes_) return;
   credit_bytes_ = 0;
-  bytes_ = std::min(bytes_ + mtu_bytes_, kMaxBytes);
+  bytes_ = std::min(bytes_ + mtu_bytes_, most_bytes);
 }
 
 void Window::on_loss(std::uint64_t acked_psn, std::uint64_t sent_psn) {

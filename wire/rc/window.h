@@ -4,30 +4,31 @@
 // what was in flight behind the lost packet still fills the peer's socket buffer, and a full window on top of it would
 // be dropped whole. Port-bound.
 //
-// A default socket buffer holds 212,992 bytes of truesize, about 90 kB of small packets and 100 kB of those of 1 KiB,
-// so a flow starts below that; a window of twice as much loses packets on a network that loses none (goodput.snap).
+// A flow starts with what fits any socket buffer. How far it grows, and how much of that it may use while others send
+// as well, is its port's to say (wire/qp/flight_budget.h).
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 namespace nicless::wire {
 
 class Window {
  public:
   static constexpr std::uint32_t kStartBytes = 64 * 1024;
-  static constexpr std::uint32_t kMaxBytes = 128 * 1024;
   static constexpr std::uint32_t kMinPackets = 4;
 
   explicit Window(std::uint32_t mtu_bytes = 1024) : mtu_bytes_(mtu_bytes), bytes_(kStartBytes) {}
 
-  std::uint32_t packets() const { return std::max(kMinPackets, bytes_ / mtu_bytes_); }
-  // A message longer than the window is acknowledged on its way, this often.
-  std::uint32_t packets_between_ack_requests() const { return std::max(2u, packets() / 4); }
+  // share_bytes: what it may use at the moment.
+  std::uint32_t packets(std::uint32_t share_bytes) const {
+    return std::max(kMinPackets, std::min(bytes_, share_bytes) / mtu_bytes_);
+  }
 
   // So many packets more have arrived. Doubles with each window up to the limit of the last loss, then one packet more
-  // per window.
-  void on_acknowledged(std::uint64_t packets);
+  // per window; never more than most_bytes.
+  void on_acknowledged(std::uint64_t packets, std::uint32_t most_bytes);
   // A packet was lost; sent_psn is the first not sent yet: losses among what is in flight now halve the limit once.
   void on_loss(std::uint64_t acked_psn, std::uint64_t sent_psn);
   void on_timeout();
@@ -35,7 +36,7 @@ class Window {
  private:
   std::uint32_t mtu_bytes_;
   std::uint32_t bytes_;
-  std::uint32_t threshold_bytes_ = kMaxBytes;
+  std::uint32_t threshold_bytes_ = std::numeric_limits<std::uint32_t>::max();  // none yet
   std::uint32_t credit_bytes_ = 0;      // acknowledged towards the next packet of growth
   std::uint64_t recovery_end_psn_ = 0;  // a loss before this belongs to a flight that was halved already
 };
