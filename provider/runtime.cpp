@@ -218,7 +218,9 @@ Result<void> Runtime::send_mad(wire::UdpPort& port, const wire::Mad& mad) {
 
 void Runtime::settle(wire::UdpPort& port, const wire::TurnReport& report) {
   collect(port, report);
-  if (const auto deadline = port.next_deadline()) progress_->wake_by(*deadline);
+  // A poller that has the port meets its deadlines; should it go, the thread looks within two milliseconds.
+  const auto deadline = port.is_watched() ? port.next_deadline() : std::nullopt;
+  if (deadline) progress_->wake_by(*deadline);
   if (report.has_mads || report.has_unreachable) progress_->wake();
 }
 

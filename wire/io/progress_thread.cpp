@@ -238,14 +238,16 @@ void ProgressThread::finish_wake() {
   // From here on, whoever sets a deadline that the sums below may miss wakes the thread.
   sleeps_until_.store(kNever);
   auto deadline = queue::earliest(owner_deadline, take_back_unpolled(woken));
-  for (const auto& port : ports()) deadline = queue::earliest(deadline, port->next_deadline());
+  for (const auto& port : ports()) {
+    if (port->is_watched()) deadline = queue::earliest(deadline, port->next_deadline());
+  }
   sleep_until(deadline);
 }
 
 void ProgressThread::meet_deadlines(queue::Instant now) {
   for (const auto& port : ports()) {
     const auto deadline = port->next_deadline();
-    if (deadline && *deadline <= now) turn(*port, now, false);
+    if (deadline && *deadline <= now && port->is_watched()) turn(*port, now, false);
   }
 }
 
