@@ -7,6 +7,7 @@
 
 #include <poll.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <condition_variable>
 #include <mutex>
@@ -69,6 +70,19 @@ class Owner final : public ProgressOwner {
   std::optional<queue::Instant> deadline_;
 };
 
+// Has one deadline, which is due at once.
+class DueQueuePair final : public QueuePair {
+ public:
+  void on_packet(queue::Instant, const PacketView&, const InDatagram&) override {}
+  void on_post(queue::Instant) override {}
+  void on_deadline(queue::Instant) override { is_met.store(true); }
+  bool next_datagram(queue::Instant, OutDatagram&) override { return false; }
+  std::optional<queue::Instant> next_deadline() const override {
+    return is_met.load() ? std::nullopt : std::optional(queue::Instant{});
+  }
+  std::atomic<bool> is_met{false};
+};
+
 // One thread serves all tests: it never ends.
 struct World {
   World() {
@@ -118,6 +132,24 @@ void send_to(UdpPort& to) {
 }
 
 }  // namespace
+
+TEST_CASE("the deadline of a port whose poller has gone is met", "[progress]") {
+  Watched watched;
+  DueQueuePair queue_pair;
+  watched.port->mark_polled(now() + std::chrono::seconds(1));  // polls that go on for a second
+  send_to(*watched.port);
+  REQUIRE(world().owner.wait_for([&](Owner&) { return !watched.port->is_watched(); }));
+  queue::Qpn qpn{};
+  {
+    queue::MutexLock lock(watched.port->mutex);
+    qpn = *watched.port->engine().reserve_qpn();
+    watched.port->engine().add(qpn, queue_pair);
+    watched.port->send(now());
+  }
+  CHECK(world().owner.wait_for([&](Owner&) { return queue_pair.is_met.load(); }));
+  queue::MutexLock lock(watched.port->mutex);
+  watched.port->engine().remove(qpn);
+}
 
 TEST_CASE("a port that nobody polls is served", "[progress]") {
   const Watched watched;
