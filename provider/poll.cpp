@@ -108,7 +108,7 @@ void leave(Cq& cq) {
 bool drive_port(Runtime& runtime, wire::UdpPort& port, queue::Instant now, bool is_poller) {
   if (is_poller) mark_polled(runtime, port, now);
   if (!port.mutex.try_lock()) return false;  // somebody else is the engine just now
-  const wire::TurnReport report = port.turn(now, wire::UdpPort::By::Program);
+  const wire::TurnReport report = port.turn(now);
   port.mutex.unlock();
   runtime.settle(port, report);
   return report.received != 0;

@@ -55,7 +55,8 @@ int nicless_gsi_open(const struct sockaddr* address, int flags, struct nicless_g
 int nicless_gsi_shared(struct nicless_gsi** gsi, uint16_t* port);
 /* No call about it reaches the agent once this has returned (unless called from within such a call). */
 void nicless_gsi_close(struct nicless_gsi* gsi);
-/* Sends one management datagram from the address `local` (port ignored) to QP 1 behind `remote`. Fails as sendmsg(2). */
+/* Sends one management datagram from the address `local` (port ignored) to QP 1 behind `remote`. Fails as sendmsg(2).
+ */
 int nicless_gsi_send(struct nicless_gsi* gsi, const uint8_t local[16], const struct nicless_endpoint* remote,
                      uint8_t traffic_class, const uint8_t mad[NICLESS_MAD_BYTES]);
 

@@ -145,7 +145,6 @@ void Runtime::leave_seat(const Seat& seat, const std::function<void()>& purge) {
   bool is_last = false;
   {
     queue::MutexLock port_lock(seat.port->mutex);
-    seat.port->send_held(wire::now());
     seat.port->engine().remove(seat.qpn);
     is_last = seat.port->engine().reserved_qpns() == 0;
   }
@@ -292,7 +291,7 @@ void Runtime::end_ports() {
   PortCounters counters = closed_counters_;
   for (const auto& port : ports_) {
     if (!port->mutex.try_lock()) continue;
-    port->flush();
+    port->flush_faults();
     link = link + port->fault_counters();
     add(counters_of(*port), counters);
     port->mutex.unlock();

@@ -50,7 +50,6 @@ void Engine::remove(queue::Qpn qpn) {
   const std::uint32_t index = reserved_index(qpn);
   // A place in ready_ stays behind: next_datagram skips an empty slot, and a new queue pair may inherit the place.
   deadlines_.erase(index);
-  if (holder_ == index) holder_.reset();
   if (slots_[index].queue_pair != nullptr) add_counters_of(*slots_[index].queue_pair, removed_counters_);
   slots_[index].queue_pair = nullptr;
   NICLESS_DCHECK(std::find(freed_.begin(), freed_.end(), index) == freed_.end());
@@ -128,22 +127,6 @@ bool Engine::next_of_ready(queue::Instant now, OutDatagram& out) {
     burst_ = 0;
   }
   return false;
-}
-
-bool Engine::hold_acknowledgement() {
-  if (holder_ || ready_.size() != 1) return false;
-  QueuePair* const queue_pair = slots_[ready_.front()].queue_pair;
-  if (queue_pair == nullptr || !queue_pair->hold_acknowledgement()) return false;
-  holder_ = ready_.front();
-  return true;
-}
-
-bool Engine::release_acknowledgement() {
-  if (!holder_) return false;
-  slots_[*holder_].queue_pair->release_acknowledgement();
-  mark_ready(*holder_);
-  holder_.reset();
-  return true;
 }
 
 EngineCounters Engine::counters() const {

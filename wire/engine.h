@@ -59,10 +59,6 @@ class Engine {
   // pair chose; its destination port the peer's. Datagrams of
   // one queue pair come in a row, at most kBurstMax of them before it is the turn of another.
   bool next_datagram(queue::Instant now, OutDatagram& out);
-  // When exactly one queue pair may have something to send and owes an acknowledgement: it is kept back, until that
-  // queue pair sends a request or release is called. Returns whether one is.
-  bool hold_acknowledgement();
-  bool release_acknowledgement();  // whether one was held
   std::optional<queue::Instant> next_deadline();
   // What next_datagram gave out since the last call has left (or was lost on its way out): the program may have the
   // memory back. Called after each batch, before the lock is released.
@@ -91,7 +87,6 @@ class Engine {
   queue::Deadlines<std::uint32_t> deadlines_;  // of those with a queue pair, by index
   std::deque<std::uint32_t> freed_;            // taken from the front, once every index was begun
   std::deque<std::uint32_t> ready_;            // may have something to send; served in turn
-  std::optional<std::uint32_t> holder_;        // of an acknowledgement kept back
   std::uint32_t burst_ = 0;                    // datagrams in a row from the front of ready_
   std::vector<std::uint32_t> sent_;            // gave out datagrams since the last on_sent()
   Gsi gsi_;

@@ -26,9 +26,6 @@ class QueuePair {
   virtual std::optional<queue::Instant> next_deadline() const = 0;
   // All that next_datagram gave out has left: an unreliable transport completes its work requests now.
   virtual void on_sent() {}
-  // Keeps back the plain acknowledgement that it owes, if it does, to follow its own next request; until release.
-  virtual bool hold_acknowledgement() { return false; }
-  virtual void release_acknowledgement() {}
   // What it has counted so far, if it counts.
   virtual const QpCounters* find_counters() const { return nullptr; }
 };

@@ -40,7 +40,8 @@ inline void make_objects(Verbs& verbs, std::size_t buffer_bytes, std::uint32_t c
   check(verbs.pd != nullptr && verbs.channel != nullptr, "ibv_alloc_pd, ibv_create_comp_channel");
   verbs.cq = ibv_create_cq(verbs.context, static_cast<int>(completions), nullptr, verbs.channel, 0);
   verbs.buffer.resize(buffer_bytes);
-  verbs.mr = ibv_reg_mr(verbs.pd, verbs.buffer.data(), verbs.buffer.size(), IBV_ACCESS_LOCAL_WRITE);
+  constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE;  // no enumerator: ibv_reg_mr is a macro that combines it with others
+  verbs.mr = ibv_reg_mr(verbs.pd, verbs.buffer.data(), verbs.buffer.size(), kAccess);
   check(verbs.cq != nullptr && verbs.mr != nullptr, "ibv_create_cq, ibv_reg_mr");
   check(ibv_query_gid(verbs.context, kPort, 0, &verbs.gid) == 0, "ibv_query_gid");
   ibv_port_attr port{};

@@ -52,7 +52,6 @@ Traffic::Traffic(const TrafficConfig& config)
       rng_(config.seed),
       world_(config.seed, config.faults),
       slot_bytes_(config.packets_max * config.connection.path_mtu + kSlackBytes) {
-  world_.hold_some_acknowledgements();
   for (std::size_t who = 0; who < 2; ++who) {
     hosts_[who] = std::make_unique<Host>(config.seed * 2 + who);
     if (config.is_receive_shared) {

@@ -17,7 +17,6 @@ constexpr std::size_t kTraceEntriesMax = 2000;
 // An engine that keeps asking for a deadline which has passed makes no progress: that is a bug, not a long run.
 constexpr std::uint64_t kStepsAtOneInstantMax = 10000;
 constexpr std::uint16_t kFirstPort = 0x8f10;
-constexpr queue::Duration kHeldMax = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -30,7 +29,7 @@ wire::Gid address_of(std::uint8_t n) {
 }
 
 World::World(std::uint64_t seed, const wire::LinkConfig& faults, std::size_t host_count, Topology topology)
-    : seed_(seed), topology_(topology), holds_(seed), exceptions_at_start_(std::uncaught_exceptions()) {
+    : seed_(seed), topology_(topology), exceptions_at_start_(std::uncaught_exceptions()) {
   queue::Rng seeds(seed);
   for (std::size_t i = 0; i < host_count; ++i) {
     const auto port = static_cast<std::uint16_t>(kFirstPort + i);
@@ -53,12 +52,6 @@ World::~World() {
 }
 
 void World::flush(std::size_t host) {
-  send(host);
-  hosts_[host].held_until.reset();
-  if (hosts_[host].engine->release_acknowledgement()) send(host);
-}
-
-void World::send(std::size_t host) {
   wire::OutDatagram out;
   while (hosts_[host].engine->next_datagram(now_, out)) {
     wire::seal(out, 0);
@@ -133,9 +126,7 @@ std::string World::trace() const {
 std::optional<queue::Instant> World::next_event() const {
   std::optional<queue::Instant> next;
   for (const auto& link : links_) next = queue::earliest(next, link->next_arrival());
-  for (const Host& host : hosts_) {
-    next = queue::earliest(next, queue::earliest(host.engine->next_deadline(), host.held_until));
-  }
+  for (const Host& host : hosts_) next = queue::earliest(next, host.engine->next_deadline());
   return next;
 }
 
@@ -148,17 +139,10 @@ void World::advance(queue::Instant to) {
     fail("time stands still: a deadline that has passed is asked for again and again");
   }
   for (std::size_t host = 0; host < hosts_.size(); ++host) {
-    if (hosts_[host].held_until) flush(host);
     deliver_arrivals(host);
     hosts_[host].engine->on_deadline(now_);
-    hold_or_not(hosts_[host]);
-    send(host);
+    flush(host);
   }
-}
-
-void World::hold_or_not(Host& host) {
-  if (!holds_acknowledgements_ || !holds_.chance(0.25) || !host.engine->hold_acknowledgement()) return;
-  host.held_until = now_ + queue::Duration(1 + static_cast<std::int64_t>(holds_.next_u64() % kHeldMax.count()));
 }
 
 void World::deliver_arrivals(std::size_t host) {

@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "queue/rng.h"
 #include "queue/types.h"
 #include "wire/engine.h"
 #include "wire/link.h"
@@ -53,9 +52,6 @@ class World {
 
   // Puts what an engine has to send on its links: call it after every call into the engine.
   void flush(std::size_t host);
-  // From now on, an engine that owes an acknowledgement alone keeps it back now and then, for up to a millisecond or
-  // until it is called again, as a UdpPort does for a program that answers at once.
-  void hold_some_acknowledgements() { holds_acknowledgements_ = true; }
   // A datagram from nowhere: what `host` receives now, with a source address as given.
   void inject(std::size_t host, const wire::Endpoint& from, std::vector<std::byte> bytes);
 
@@ -76,7 +72,6 @@ class World {
   struct Host {
     wire::Endpoint endpoint;
     std::unique_ptr<wire::Engine> engine;
-    std::optional<queue::Instant> held_until{};  // it keeps an acknowledgement back
   };
   struct TraceEntry {
     queue::Instant when;
@@ -86,8 +81,6 @@ class World {
   std::optional<queue::Instant> next_event() const;
   void advance(queue::Instant to);
   void deliver_arrivals(std::size_t host);
-  void hold_or_not(Host& host);
-  void send(std::size_t host);
   std::span<const std::unique_ptr<wire::Link>> links_to(std::size_t host) const;
   void remember(char direction, const wire::LinkDatagram& datagram);
 
@@ -98,8 +91,6 @@ class World {
   queue::Instant now_{std::chrono::seconds(1)};
   std::deque<TraceEntry> trace_;
   std::uint64_t datagrams_sent_ = 0;
-  queue::Rng holds_;
-  bool holds_acknowledgements_ = false;
   std::uint64_t steps_at_this_instant_ = 0;
   const int exceptions_at_start_;
 };

@@ -57,14 +57,7 @@ class CountingQueuePair : public QueuePair {
     return true;
   }
   std::optional<queue::Instant> next_deadline() const override { return deadline; }
-  bool hold_acknowledgement() override {
-    is_holding = owes_acknowledgement;
-    return is_holding;
-  }
-  void release_acknowledgement() override { is_holding = false; }
 
-  bool owes_acknowledgement = false;
-  bool is_holding = false;
   std::vector<Headers> packets;
   int posts = 0;
   int deadlines = 0;
@@ -358,39 +351,6 @@ TEST_CASE("a queue pair that goes away in the middle of its burst is not asked a
   CHECK(f.queue_pair.to_send == 9);
   f.engine.on_post(kNow, f.qpn);  // a late call for a number that is gone is harmless
   CHECK(f.queue_pair.posts == 1);
-}
-
-TEST_CASE("an acknowledgement is kept back until it is released, once", "[engine]") {
-  Fixture f;
-  f.queue_pair.owes_acknowledgement = true;
-  f.receive(sealed(send_only(f.qpn)));
-  CHECK(f.engine.hold_acknowledgement());
-  CHECK_FALSE(f.engine.hold_acknowledgement());
-  CHECK(f.queue_pair.is_holding);
-  CHECK(f.engine.release_acknowledgement());
-  CHECK_FALSE(f.engine.release_acknowledgement());
-  CHECK_FALSE(f.queue_pair.is_holding);
-}
-
-TEST_CASE("nothing is kept back while several queue pairs have something to send", "[engine]") {
-  Fixture f;
-  CountingQueuePair other;
-  const queue::Qpn other_qpn = *f.engine.reserve_qpn();
-  f.engine.add(other_qpn, other);
-  f.queue_pair.owes_acknowledgement = other.owes_acknowledgement = true;
-  f.receive(sealed(send_only(f.qpn)));
-  f.receive(sealed(send_only(other_qpn)));
-  CHECK_FALSE(f.engine.hold_acknowledgement());
-  CHECK_FALSE(f.queue_pair.is_holding);
-}
-
-TEST_CASE("a queue pair that leaves takes the acknowledgement that it kept back with it", "[engine]") {
-  Fixture f;
-  f.queue_pair.owes_acknowledgement = true;
-  f.receive(sealed(send_only(f.qpn)));
-  REQUIRE(f.engine.hold_acknowledgement());
-  f.engine.remove(f.qpn);
-  CHECK_FALSE(f.engine.release_acknowledgement());
 }
 
 }  // namespace

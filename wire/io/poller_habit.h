@@ -15,9 +15,9 @@ class PollerHabit {
  public:
   // So many times has the thread to come late before a program counts as one that goes away.
   static constexpr std::uint32_t kSignsNeeded = 2;
-  // After so many absences in a row in which nothing arrived it does not any more, and has to give more signs. Many, as an
-  // absence costs little, and in a ping-pong of writes every other one is in vain: the poller itself has received the
-  // next write together with its acknowledgement.
+  // After so many absences in a row in which nothing arrived it does not any more, and has to give more signs. Many, as
+  // an absence costs little, and in a ping-pong of writes every other one is in vain: the poller itself has received
+  // the next write together with its acknowledgement.
   static constexpr std::uint32_t kVainMax = 64;
   static constexpr std::uint32_t kSignsNeededMax = 64;
 

@@ -12,9 +12,6 @@ namespace nicless::wire {
 namespace {
 
 constexpr std::size_t kDeadlinesPutOffMax = 16;
-// How long an acknowledgement waits for the program's next call when, against expectation, there is none. The progress
-// thread looks at polled ports about as often, so that this costs no further wake-up.
-constexpr queue::Duration kHeldMax = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -36,19 +33,14 @@ UdpPort::UdpPort(UdpSocket socket, const SocketConfig& config, Trace* trace, std
   if (addressing.is_strict()) sources_.emplace(config);
 }
 
-TurnReport UdpPort::turn(queue::Instant now, By by) {
+TurnReport UdpPort::turn(queue::Instant now) {
   TurnReport report;
   if (!socket_.is_open()) return report;
-  conversation_.on_other();
-  const bool is_late = held_until_.has_value();
-  if (is_late) send_held(now);
   const int messages = receive(now, report);
   const auto deadline = next_deadline();
   const bool is_due = deadline && *deadline <= now;
-  if (messages == 0 && unreachable_.empty() && !is_due && !is_late)
-    return report;  // an idle turn costs one system call
+  if (messages == 0 && unreachable_.empty() && !is_due) return report;  // an idle turn costs one system call
   if (is_due) meet_deadline(now, messages == static_cast<int>(ReceiveBatch::kMessagesMax));
-  if (by == By::Program) hold_acknowledgement(now);
   send_due(now);
   finish(now, report);
   return report;
@@ -57,26 +49,9 @@ TurnReport UdpPort::turn(queue::Instant now, By by) {
 TurnReport UdpPort::send(queue::Instant now) {
   TurnReport report;
   if (!socket_.is_open()) return report;
-  conversation_.on_request(now);
   send_due(now);
-  send_held(now);  // of another queue pair than the one that has sent
   finish(now, report);
   return report;
-}
-
-void UdpPort::send_held(queue::Instant now) {
-  held_until_.reset();
-  if (engine_.release_acknowledgement()) send_due(now);
-}
-
-// Saves the system call of its own that the acknowledgement takes: a quarter of a round trip of small messages.
-void UdpPort::hold_acknowledgement(queue::Instant now) {
-  if (!engine_.hold_acknowledgement()) return;
-  if (conversation_.on_message(now)) {
-    held_until_ = now + kHeldMax;
-  } else {
-    engine_.release_acknowledgement();
-  }
 }
 
 std::vector<Endpoint> UdpPort::take_unreachable() {
@@ -92,18 +67,16 @@ queue::Result<std::vector<int>> UdpPort::join(const Gid& group, std::span<const 
 }
 
 void UdpPort::close() {
-  flush();
+  flush_faults();
   groups_.close();
   if (sources_) sources_->close();
   socket_.close();
   next_deadline_.store(kNever);
 }
 
-void UdpPort::flush() {
-  if (!socket_.is_open()) return;
+void UdpPort::flush_faults() {
+  if (faults_ == nullptr || !socket_.is_open()) return;
   const queue::Instant at = now();
-  send_held(at);
-  if (faults_ == nullptr) return;
   while (send_held_back(at, queue::Instant::max())) {
   }
 }
@@ -210,7 +183,7 @@ void UdpPort::finish(queue::Instant now, TurnReport& report) {
 
 std::optional<queue::Instant> UdpPort::next_due(queue::Instant now) {
   if (is_cut_) return now;
-  const auto deadline = queue::earliest(engine_.next_deadline(), held_until_);
+  const auto deadline = engine_.next_deadline();
   return faults_ == nullptr ? deadline : queue::earliest(deadline, faults_->next_departure());
 }
 

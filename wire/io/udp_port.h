@@ -17,7 +17,6 @@
 #include "queue/result.h"
 #include "queue/types.h"
 #include "wire/engine.h"
-#include "wire/io/conversation.h"
 #include "wire/io/faults.h"
 #include "wire/io/group_sockets.h"
 #include "wire/io/receive_batch.h"
@@ -58,14 +57,10 @@ class UdpPort : public std::enable_shared_from_this<UdpPort> {
   // For the queue pairs of the engine, which must not outlive the port.
   FlightBudget& flight() { return flight_; }
 
-  // One turn of the engine: receives a batch, meets deadlines, sends what is due. by: a program that takes its
-  // completions at once may answer at once, so that an acknowledgement is left to its next call (conversation.h).
-  enum class By { Program, ProgressThread };
-  TurnReport turn(queue::Instant now, By by = By::ProgressThread) REQUIRES(mutex);
+  // One turn of the engine: receives a batch, meets deadlines, sends what is due.
+  TurnReport turn(queue::Instant now) REQUIRES(mutex);
   // The same without receiving: after posts and state changes.
   TurnReport send(queue::Instant now) REQUIRES(mutex);
-  // What is kept back leaves: before a queue pair goes, or the process ends.
-  void send_held(queue::Instant now) REQUIRES(mutex);
   // IP multicast groups that the engine's queue pairs are in (wire/multicast.h). join: the descriptors that whoever
   // waits for this port waits for as well; leave: they are closed, so nobody may wait for them any more.
   queue::Result<std::vector<int>> join(const Gid& group, std::span<const unsigned> interfaces) REQUIRES(mutex);
@@ -77,11 +72,11 @@ class UdpPort : public std::enable_shared_from_this<UdpPort> {
   // Descriptors of sockets to send from that were opened since the last call: whoever waits for this port waits for
   // their errors as well.
   std::vector<int> take_opened() REQUIRES(mutex);
-  // Frees the UDP port number at once; what is kept back leaves before. Turns do nothing from then on. Stop
+  // Frees the UDP port number at once; what faults hold back leaves before. Turns do nothing from then on. Stop
   // watching it first (progress_thread.h).
   void close() REQUIRES(mutex);
-  // What is kept back, by faults too, leaves now: the port, or the process, is about to end.
-  void flush() REQUIRES(mutex);
+  // What faults hold back leaves now: the port, or the process, is about to end.
+  void flush_faults() REQUIRES(mutex);
   // What befell this port's datagrams; zeros without faults.
   LinkCounters fault_counters() const REQUIRES(mutex);
 
@@ -131,7 +126,6 @@ class UdpPort : public std::enable_shared_from_this<UdpPort> {
   void meet_deadline(queue::Instant now, bool may_have_more) REQUIRES(mutex);
   void send_due(queue::Instant now) REQUIRES(mutex);
   void fill(queue::Instant now) REQUIRES(mutex);
-  void hold_acknowledgement(queue::Instant now) REQUIRES(mutex);
   SendBatch::Outlet outlet() REQUIRES(mutex) { return {socket_, sources_ ? &*sources_ : nullptr}; }
   void drain_errors() REQUIRES(mutex);
   bool send_held_back(queue::Instant now, queue::Instant due) REQUIRES(mutex);
@@ -145,8 +139,6 @@ class UdpPort : public std::enable_shared_from_this<UdpPort> {
   std::optional<SourceSockets> sources_ GUARDED_BY(mutex);  // of strict RoCE v2
   FlightBudget flight_;
   Engine engine_ GUARDED_BY(mutex);
-  Conversation conversation_ GUARDED_BY(mutex);
-  std::optional<queue::Instant> held_until_ GUARDED_BY(mutex);  // an acknowledgement is kept back
   SendBatch out_ GUARDED_BY(mutex);
   const std::unique_ptr<Faults> faults_;  // what it points at is guarded, too
   ReceiveBatch in_ GUARDED_BY(mutex);

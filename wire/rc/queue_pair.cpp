@@ -80,10 +80,7 @@ bool RcQueuePair::next_datagram(queue::Instant now, OutDatagram& out) {
   if (state() < QpState::Rtr) return false;
   // In ERR too: the peer still has to hear why.
   bool is_built = responder_.next_datagram(out);
-  if (!is_built && is_requesting()) {
-    is_built = requester_.next_datagram(now, state() == QpState::Rts, out);
-    if (is_built) responder_.release_acknowledgement();  // it follows, and the two can leave as one for the kernel
-  }
+  if (!is_built && is_requesting()) is_built = requester_.next_datagram(now, state() == QpState::Rts, out);
   fail_if_halves_did();
   return is_built;
 }

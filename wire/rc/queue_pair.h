@@ -20,8 +20,6 @@ class RcQueuePair final : public ProgramQueuePair {
   void on_deadline(queue::Instant now) override;
   bool next_datagram(queue::Instant now, OutDatagram& out) override;
   std::optional<queue::Instant> next_deadline() const override;
-  bool hold_acknowledgement() override { return responder_.hold_acknowledgement(); }
-  void release_acknowledgement() override { responder_.release_acknowledgement(); }
 
  protected:
   queue::Result<void> check_opcode(const queue::Wqe& request) const override;

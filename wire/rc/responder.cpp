@@ -62,7 +62,6 @@ void Responder::start() {
   replay_.start(attributes_.max_dest_rd_atomic);
   replies_.clear();
   acknowledge_.reset();
-  is_held_ = false;
 }
 
 void Responder::on_request(queue::Instant, const PacketView& packet) {

@@ -25,10 +25,8 @@ class Responder {
   void apply_limits() { replay_.resize(attributes_.max_dest_rd_atomic); }  // after it changed without a restart
 
   void on_request(queue::Instant now, const PacketView& packet);
-  // Read responses first, then the acknowledgement of all that came before it, unless that is held.
+  // Read responses first, then the acknowledgement of all that came before it.
   bool next_datagram(OutDatagram& out);
-  bool hold_acknowledgement();  // false: owes none, or one that says more than that
-  void release_acknowledgement() { is_held_ = false; }
 
   // A request was refused, or a receive failed: the queue pair goes to ERR.
   bool has_failed() const { return has_failed_; }
@@ -66,10 +64,7 @@ class Responder {
 
   void message_arrived() { msn_ = (msn_ + 1) & 0xffffff; }
   void advance(const PacketView& packet, std::uint64_t packets);
-  void acknowledge(const Aeth& aeth, std::uint64_t psn) {
-    acknowledge_ = Acknowledge{psn, aeth};
-    is_held_ = false;
-  }
+  void acknowledge(const Aeth& aeth, std::uint64_t psn) { acknowledge_ = Acknowledge{psn, aeth}; }
   void refuse(NakCode code);
   void give_up(NakCode code);
   void lose_memory(const Reth& reth, const char* what);  // the program has unmapped it
@@ -102,7 +97,6 @@ class Responder {
   Replay replay_;
   std::vector<Reply> replies_;  // oldest PSN first; nearly always one at most
   std::optional<Acknowledge> acknowledge_;
-  bool is_held_ = false;  // acknowledge_ waits for a request to follow
 };
 
 }  // namespace nicless::wire

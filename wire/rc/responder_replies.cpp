@@ -51,14 +51,9 @@ bool Responder::next_datagram(OutDatagram& out) {
   while (!replies_.empty()) {
     if (build_reply(out)) return true;
   }
-  if (!acknowledge_ || is_held_) return false;
+  if (!acknowledge_) return false;
   build_acknowledge(out);
   return true;
-}
-
-bool Responder::hold_acknowledgement() {
-  is_held_ = acknowledge_ && acknowledge_->aeth.kind() == Aeth::Kind::Ack;
-  return is_held_;
 }
 
 bool Responder::build_reply(OutDatagram& out) {

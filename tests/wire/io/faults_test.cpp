@@ -86,7 +86,7 @@ std::vector<unsigned> arrived(const LinkConfig& config, unsigned count, LinkCoun
   send_at(*a, now());
   {
     queue::MutexLock lock(a->mutex);
-    a->flush();
+    a->flush_faults();
     counters = a->fault_counters();
   }
   send_last(*b);

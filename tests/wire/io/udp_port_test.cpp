@@ -13,8 +13,6 @@
 
 #include "tests/support/mads.h"
 #include "wire/io/clock.h"
-#include "wire/io/conversation.h"
-#include "wire/packet/icrc.h"
 
 using namespace nicless;
 using namespace nicless::wire;
@@ -88,121 +86,7 @@ struct CountingTrace final : Trace {
   std::size_t sent_bytes = 0, received_bytes = 0, turns = 0;
 };
 
-// Owes an acknowledgement for each packet. What it sends goes nowhere that is looked at.
-class OwingQueuePair : public QueuePair {
- public:
-  void on_packet(queue::Instant, const PacketView&, const InDatagram&) override { ++owed; }
-  void on_post(queue::Instant) override {}
-  void on_deadline(queue::Instant) override {}
-  bool next_datagram(queue::Instant, OutDatagram&) override {
-    if (!is_held) owed = 0;
-    return false;
-  }
-  std::optional<queue::Instant> next_deadline() const override { return std::nullopt; }
-  bool hold_acknowledgement() override {
-    is_held = owed > 0;
-    return is_held;
-  }
-  void release_acknowledgement() override { is_held = false; }
-
-  int owed = 0;
-  bool is_held = false;
-};
-
-// A port with one such queue pair, to which an ordinary socket sends; the clock is moved by hand.
-struct Conversing {
-  Conversing() : port(open(ipv4_wildcard())), peer(open(ipv4_wildcard())) {
-    queue::MutexLock lock(port->mutex);
-    qpn = *port->engine().reserve_qpn();
-    port->engine().add(qpn, queue_pair);
-  }
-  ~Conversing() {
-    queue::MutexLock lock(port->mutex);
-    port->engine().remove(qpn);
-  }
-  Conversing(const Conversing&) = delete;
-  Conversing& operator=(const Conversing&) = delete;
-
-  void send_from_peer() {
-    OutDatagram out;
-    out.from = {gid("127.0.0.1"), peer->udp_port()};
-    out.to = {gid("127.0.0.1"), port->udp_port()};
-    Headers headers;
-    headers.bth.opcode = opcode_of(Service::Rc, Op::SendOnly);
-    headers.bth.dest_qp = qpn;
-    finish_headers(headers, out);
-    seal(out, 0);
-    const auto bytes = to_bytes(out);
-    SocketAddress to;
-    to_socket_address(out.to, AF_INET, 0, to);
-    queue::MutexLock lock(peer->mutex);
-    REQUIRE(sendto(peer->fd(), bytes.data(), bytes.size(), 0, &to.any, sizeof to.v4) ==
-            static_cast<ssize_t>(bytes.size()));
-  }
-  void receive(UdpPort::By by = UdpPort::By::Program) {
-    send_from_peer();
-    time += std::chrono::microseconds(5);
-    queue::MutexLock lock(port->mutex);
-    pollfd waited{port->fd(), POLLIN, 0};
-    REQUIRE(poll(&waited, 1, kPatienceMs) == 1);
-    REQUIRE(port->turn(time, by).received == 1);
-  }
-  void answer() {
-    queue::MutexLock lock(port->mutex);
-    port->send(time);
-  }
-  void converse() {
-    for (std::uint32_t i = 0; i < Conversation::kAnswersMin; ++i) {
-      receive();
-      REQUIRE_FALSE(queue_pair.is_held);
-      answer();
-    }
-  }
-
-  std::shared_ptr<UdpPort> port;
-  std::shared_ptr<UdpPort> peer;
-  OwingQueuePair queue_pair;
-  queue::Qpn qpn{};
-  queue::Instant time = now();
-};
-
 }  // namespace
-
-TEST_CASE("once a program has answered often, acknowledgements wait for its next call", "[udp_port]") {
-  Conversing c;
-  c.converse();
-  c.receive();
-  CHECK(c.queue_pair.is_held);
-  CHECK(c.queue_pair.owed == 1);
-  c.answer();
-  CHECK(c.queue_pair.owed == 0);
-}
-
-TEST_CASE("an acknowledgement that waits is due soon, whatever the program does", "[udp_port]") {
-  Conversing c;
-  c.converse();
-  c.receive();
-  const auto deadline = c.port->next_deadline();
-  REQUIRE(deadline);
-  CHECK(*deadline - c.time <= std::chrono::milliseconds(1));
-  queue::MutexLock lock(c.port->mutex);
-  c.port->turn(*deadline);
-  CHECK(c.queue_pair.owed == 0);
-  CHECK_FALSE(c.port->next_deadline());
-}
-
-TEST_CASE("an acknowledgement does not wait in a turn of the progress thread's, or longer than the port",
-          "[udp_port]") {
-  Conversing c;
-  c.converse();
-  c.receive(UdpPort::By::ProgressThread);
-  CHECK(c.queue_pair.owed == 0);
-  c.receive();
-  REQUIRE(c.queue_pair.is_held);
-  queue::MutexLock lock(c.port->mutex);
-  c.port->flush();
-  CHECK(c.queue_pair.owed == 0);
-}
 
 TEST_CASE("a datagram arrives with both its ends, over IPv4 and IPv6, on dual-stack and plain sockets", "[udp_port]") {
   const bool is_ipv4_only = GENERATE(false, true);
