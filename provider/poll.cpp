@@ -64,6 +64,10 @@ queue::Duration waited_for_processor() {
 bool sleep_on_sockets(Cq& cq) {
   std::array<pollfd, kSocketsSleptOnMax> sockets{};
   const std::size_t count = sockets_of(cq, sockets);
+  if (count == 0) {  // another thread is at work on all of them
+    sched_yield();
+    return false;
+  }
   timespec left{0, kSleep.count()};  // the kernel writes there
   return wire::raw::call(SYS_ppoll, sockets.data(), count, &left, nullptr, std::size_t{0}) > 0;
 }

@@ -159,22 +159,6 @@ Result<void> check_no_attachment(Qp& qp) {
                                  to_string(qp.attachments.front().gid) + "; ibv_detach_mcast comes first");
 }
 
-// An adapter has dealt with everything that arrived before a queue pair is told to stop: acknowledgements among it, of
-// requests that would be flushed. Here it may still wait in the socket, as after a message that tells of a disconnect.
-void receive_what_waits(Qp& qp) {
-  constexpr int kTurnsMax = 64;  // a peer may send faster than this thread receives
-  wire::UdpPort& port = *qp.seat.port;
-  for (int turns = 0; turns < kTurnsMax; ++turns) {
-    wire::TurnReport report;
-    {
-      queue::MutexLock lock(port.mutex);
-      report = port.turn(wire::now());
-    }
-    qp.context->runtime.settle(port, report);
-    if (report.received == 0) return;
-  }
-}
-
 bool stops(const ibv_qp_attr& attr, std::uint32_t mask) {
   return (mask & IBV_QP_STATE) != 0 && (attr.qp_state == IBV_QPS_ERR || attr.qp_state == IBV_QPS_RESET);
 }
@@ -182,7 +166,7 @@ bool stops(const ibv_qp_attr& attr, std::uint32_t mask) {
 Result<void> modify(Qp& qp, const ibv_qp_attr& attr, std::uint32_t mask) {
   const auto wanted = attributes_of(device_of(qp.verbs.qp_base.context), attr, mask);
   if (!wanted) return wanted.error();
-  if (stops(attr, mask)) receive_what_waits(qp);
+  if (stops(attr, mask)) qp.context->runtime.receive_what_waits(*qp.seat.port);
   const queue::Instant now = wire::now();
   wire::UdpPort& port = *qp.seat.port;
   wire::TurnReport report;
@@ -242,7 +226,7 @@ Result<ibv_qp*> create_xrc_target(ibv_context* verbs, ibv_qp_init_attr_ex* attr)
 
 // The queue pair goes from its engine and its completions from the CQs; nothing more happens to it.
 void take_from_engine(Qp& qp) {
-  receive_what_waits(qp);
+  qp.context->runtime.receive_what_waits(*qp.seat.port);
   qp.context->runtime.log_reasons(qp.seat.qpn);
   qp.context->runtime.leave_seat(qp.seat, [&] {
     qp.context->regions.unbind_all_of(qp.seat.qpn);

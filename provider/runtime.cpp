@@ -223,6 +223,20 @@ void Runtime::settle(wire::UdpPort& port, const wire::TurnReport& report) {
   if (report.has_mads || report.has_unreachable) progress_->wake();
 }
 
+void Runtime::receive_what_waits(wire::UdpPort& port) {
+  constexpr int kTurnsMax = 64;  // a peer may send faster than this thread receives
+  std::size_t received = 1;
+  for (int turns = 0; turns < kTurnsMax && received != 0; ++turns) {
+    wire::TurnReport report;
+    {
+      queue::MutexLock lock(port.mutex);
+      report = port.turn(wire::now());
+    }
+    settle(port, report);
+    received = report.received;
+  }
+}
+
 void Runtime::pass_through_ports() {
   std::vector<std::shared_ptr<wire::UdpPort>> ports;
   {

@@ -69,6 +69,10 @@ class Runtime final : public wire::ProgressOwner {
   // CQs whose events may wait (ibv_modify_cq): the progress thread raises them when they are due.
   void add_moderated(queue::CompletionQueue& cq) EXCLUDES(moderated_mutex_);
   void remove_moderated(queue::CompletionQueue& cq) EXCLUDES(moderated_mutex_);
+  // An adapter has dealt with everything that arrived before a queue pair is told to stop: acknowledgements among it,
+  // of requests that would be flushed. Here it may still wait in the socket, as after a message that tells of a
+  // disconnect.
+  void receive_what_waits(wire::UdpPort& port);
   // When this returns, every turn that began before the call has ended: nobody uses memory or objects that were
   // unreachable at the call.
   void pass_through_ports() EXCLUDES(registry_);

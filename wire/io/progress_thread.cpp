@@ -144,6 +144,11 @@ void ProgressThread::unwatch(int fd) {
 }
 
 void ProgressThread::take_back(UdpPort& port) {
+  port.forget_left();  // it waits for events now: nobody is expected back
+  give_to_thread(port);
+}
+
+void ProgressThread::give_to_thread(UdpPort& port) {
   port.forget_polled();
   if (port.is_watched()) return;
   queue::MutexLock lock(mutex_);
@@ -156,7 +161,7 @@ void ProgressThread::leave(UdpPort& port, queue::Instant now) {
   if (port.is_left()) return;
   port.set_received_while_left(false);
   port.set_left(now);
-  take_back(port);
+  give_to_thread(port);
 }
 
 void ProgressThread::come_back(UdpPort& port, queue::Instant now) {

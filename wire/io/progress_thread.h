@@ -111,6 +111,7 @@ class ProgressThread {
   TurnReport turn(UdpPort& port, queue::Instant now, bool has_errors);
   void note_waiting(const UdpPort& port) EXCLUDES(mutex_);
   void sleep_until(std::optional<queue::Instant> deadline);
+  void give_to_thread(UdpPort& port) EXCLUDES(mutex_);
   void leave_to_poller(UdpPort& port, queue::Instant now) EXCLUDES(mutex_);
   void set_watched(Entry& entry, bool is_watched) REQUIRES(mutex_);
   std::vector<std::shared_ptr<UdpPort>> ports() EXCLUDES(mutex_);

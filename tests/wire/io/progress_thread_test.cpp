@@ -222,6 +222,15 @@ TEST_CASE("a port that its poller leaves is served at once, until the poller is 
   CHECK(world().owner.wait_for([&](Owner& o) { return o.received_ == before + 1; }));
 }
 
+TEST_CASE("a program that waits for events is not expected back", "[progress]") {
+  const Watched watched;
+  world().thread->leave(*watched.port, now());
+  REQUIRE(watched.port->is_left());
+  world().thread->take_back(*watched.port);
+  CHECK_FALSE(watched.port->is_left());
+  CHECK(watched.port->is_watched());
+}
+
 TEST_CASE("a poller that came back and then stays away for ever loses the port to the thread", "[progress]") {
   const Watched watched;
   world().thread->leave(*watched.port, now());
