@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # What tools/demo and tools/check need from Debian 12, and why. Sourced by both, with `set -eu` in force.
 
-# To build: compilers, Meson, header-only Boost (Asio and Result), ISA-L (the CRC; its shared library comes along), rdma-core's headers and
+# To build: compilers, Meson, header-only Boost (Result, small_vector), ISA-L (the CRC; its shared library comes along), rdma-core's headers and
 # link libraries (the interface that nicless implements).
 build_packages="gcc g++ meson ninja-build pkgconf python3 libboost1.81-dev libisal-dev libibverbs-dev librdmacm-dev"
 # The programs of the demo: rping, rdma_server, ucmatose; ibv_rc_pingpong, ibv_devices.
