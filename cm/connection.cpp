@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "cm/take_front.h"
+
 namespace nicless::cm {
 
 using wire::CmAnswered;
@@ -12,14 +14,6 @@ using wire::CmMessage;
 using wire::RejReason;
 
 namespace {
-
-template <typename T, typename Queue>
-std::optional<T> take_front(Queue& queue) {
-  if (queue.empty()) return std::nullopt;
-  T front = std::move(queue.front());
-  queue.pop_front();
-  return front;
-}
 
 Duration response_wait(std::uint8_t response_timeout) {
   return wire_time(response_timeout) + 2 * wire_time(kPacketLifetime);
@@ -258,11 +252,11 @@ void Connection::on_deadline(Instant now) {
 }
 
 std::optional<CmMessage> Connection::next_message() {
-  return take_front<CmMessage>(outbox_);
+  return take_front(outbox_);
 }
 
 std::optional<ConnectionEvent> Connection::next_event() {
-  return take_front<ConnectionEvent>(events_);
+  return take_front(events_);
 }
 
 std::optional<Instant> Connection::next_deadline() const {

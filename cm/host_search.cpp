@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "cm/take_front.h"
+
 namespace nicless::cm {
 
 bool HostSearch::is_known(Instant now, const Way& way) const {
@@ -68,10 +70,7 @@ void HostSearch::on_deadline(Instant now) {
 }
 
 std::optional<HostSearch::Outcome> HostSearch::next_outcome() {
-  if (outcomes_.empty()) return std::nullopt;
-  const Outcome outcome = outcomes_.front();
-  outcomes_.pop_front();
-  return outcome;
+  return take_front(outcomes_);
 }
 
 std::optional<Instant> HostSearch::next_deadline() const {

@@ -4,19 +4,9 @@
 #include <utility>
 
 #include "cm/messages.h"
+#include "cm/take_front.h"
 
 namespace nicless::cm {
-namespace {
-
-template <typename T>
-std::optional<T> take_front(std::deque<T>& queue) {
-  if (queue.empty()) return std::nullopt;
-  T front = std::move(queue.front());
-  queue.pop_front();
-  return front;
-}
-
-}  // namespace
 
 void Resolutions::ask(Instant now, std::uint64_t tid, const wire::CmSidrReq& request, const MadPath& path,
                       CmId* owner) {

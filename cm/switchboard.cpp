@@ -4,18 +4,11 @@
 #include <utility>
 
 #include "cm/answers.h"
+#include "cm/take_front.h"
 #include "wire/packet/cm_answers.h"
 
 namespace nicless::cm {
 namespace {
-
-template <typename T>
-std::optional<T> take_front(std::deque<T>& queue) {
-  if (queue.empty()) return std::nullopt;
-  T front = std::move(queue.front());
-  queue.pop_front();
-  return front;
-}
 
 bool denies_connection(const wire::CmMessage& message) {
   const auto* rej = std::get_if<wire::CmRej>(&message.body);
