@@ -117,11 +117,7 @@ void destroy_event_channel(EventChannel& channel) {
     release_ids(*agent, channel);
     discard_events(channel);
   }
-  if (channel.events.is_waited_on()) {
-    channel.events.abandon();
-    return;
-  }
-  delete &channel;
+  queue::retire(channel);
 }
 
 Result<CmEvent*> fetch_event(EventChannel& channel) {

@@ -5,10 +5,12 @@
 //
 // Waiting behaves as read(2) on the kernel's own event files does, which is what programs are written for: EAGAIN under
 // O_NONBLOCK, EINTR only from a signal handler without SA_RESTART, and a point where pthread_cancel takes effect.
-// Programs destroy a channel while a thread of theirs still waits on it (rping does): the thread then sleeps for ever,
-// as it does in the kernel, so the owner abandons such a list instead of destroying it.
+// Programs destroy a channel while a thread of theirs still waits on it, or is about to (rping does both): the thread
+// then sleeps for ever, as it does in the kernel, so the owner retires such a list, or abandons it, instead of
+// destroying it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -79,9 +81,11 @@ class EventList {
 
   bool is_waited_on() const { return waiters_.load() > 0; }
 
+  void close() { close_event_fd(fd_.exchange(-1)); }
+
   // Gives up the descriptor. Whoever waits sleeps on, so the list itself has to stay, and hangs where it can be found.
   void abandon() {
-    close_event_fd(fd_.exchange(-1));
+    close();
     next_abandoned_ = abandoned_.load();
     while (!abandoned_.compare_exchange_weak(next_abandoned_, this)) {
     }
@@ -130,5 +134,19 @@ class EventList {
   EventList* next_abandoned_ = nullptr;
   static inline std::atomic<EventList*> abandoned_{nullptr};
 };
+
+// Destroys what is nothing but a list `events` for the program, at once as far as descriptors go. Its memory stays
+// until sixteen others have been retired: a thread that was between two calls when the list went still finds it, empty.
+template <typename Owner>
+void retire(Owner& owner) {
+  constexpr std::size_t kKept = 16;
+  static std::array<std::atomic<Owner*>, kKept> kept{};
+  static std::atomic<std::size_t> next{0};
+  owner.events.close();
+  Owner* const oldest = kept[next.fetch_add(1) % kKept].exchange(&owner);
+  if (oldest == nullptr) return;
+  if (oldest->events.is_waited_on()) return oldest->events.abandon();
+  delete oldest;
+}
 
 }  // namespace nicless::queue

@@ -105,6 +105,17 @@ TEST_CASE("an event channel is destroyed while a thread waits on it: the thread 
   CHECK(waiter.cancel_once_asleep() == PTHREAD_CANCELED);
 }
 
+TEST_CASE("a thread comes back to an event channel that has just been destroyed: it sleeps", "[cm][waiting]") {
+  rdma_event_channel* channel = rdma_create_event_channel();
+  REQUIRE(channel != nullptr);
+  rdma_destroy_event_channel(channel);
+  Waiter waiter([&] {
+    rdma_cm_event* event = nullptr;
+    rdma_get_cm_event(channel, &event);
+  });
+  CHECK(waiter.cancel_once_asleep() == PTHREAD_CANCELED);
+}
+
 TEST_CASE("a device is closed while a thread waits for its events: the thread sleeps on", "[cm][waiting]") {
   auto device = std::make_unique<Device>();
   ibv_context* context = device->context;

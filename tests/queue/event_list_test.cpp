@@ -191,5 +191,25 @@ TEST_CASE("a waiting thread can be cancelled, and the list works on", "[queue][e
   CHECK(next.event() == 2);
 }
 
+// An owner as retire() wants it, that counts those of its kind that live.
+struct Owner {
+  Owner() : events(open_event_fd().value()) { ++living; }
+  ~Owner() { --living; }
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+
+  Ints events;
+  static inline int living = 0;
+};
+
+TEST_CASE("a retired list has closed its descriptor, and its memory goes when sixteen others have been retired") {
+  auto* first = new Owner;
+  const int fd = first->events.fd();
+  retire(*first);
+  CHECK(::fcntl(fd, F_GETFD) == -1);
+  for (int i = 0; i < 100; ++i) retire(*new Owner);
+  CHECK(Owner::living == 16);
+}
+
 }  // namespace
 }  // namespace nicless::queue
