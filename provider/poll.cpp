@@ -17,6 +17,7 @@
 #include "provider/objects.h"
 #include "provider/spin.h"
 #include "wire/io/clock.h"
+#include "wire/io/linger.h"
 #include "wire/io/raw_syscalls.h"
 
 namespace nicless::provider {
@@ -30,6 +31,9 @@ constexpr queue::Duration kSleep = std::chrono::microseconds(50);
 constexpr std::size_t kSocketsSleptOnMax = 8;
 
 thread_local Spin spin;  // over all CQs that the thread polls
+// A program's answer and the acknowledgement before it come from two threads, or from one and its system calls.
+constexpr queue::Duration kStay = std::chrono::microseconds(10);
+thread_local wire::Linger stay(kStay);
 
 std::size_t sockets_of(Cq& cq, std::span<pollfd> sockets) {
   std::size_t count = 0;
@@ -109,45 +113,63 @@ void leave(Cq& cq) {
   cq.driving.unlock();
 }
 
-bool drive_port(Runtime& runtime, wire::UdpPort& port, queue::Instant now, bool is_poller) {
+std::size_t drive_port(Runtime& runtime, wire::UdpPort& port, queue::Instant now, bool is_poller) {
   if (is_poller) mark_polled(runtime, port, now);
-  if (!port.mutex.try_lock()) return false;  // somebody else is the engine just now
+  if (!port.mutex.try_lock()) return 0;  // somebody else is the engine just now
   const wire::TurnReport report = port.turn(now);
   port.mutex.unlock();
   runtime.settle(port, report);
-  return report.received != 0;
+  return report.received;
 }
 
-// One turn of each port that feeds the CQ; whether anything arrived.
-bool drive(Cq& cq, queue::Instant now) {
+// One turn of each port that feeds the CQ: how many datagrams arrived.
+std::size_t drive(Cq& cq, queue::Instant now) {
   const std::uint32_t empty_polls = cq.empty_polls_since_armed.load(std::memory_order_relaxed);
   const bool is_poller = empty_polls > kEmptyPollsOfPoller;
   if (!is_poller) cq.empty_polls_since_armed.store(empty_polls + 1, std::memory_order_relaxed);
-  if (!cq.driving.try_lock()) return false;
-  bool has_received = false;
+  if (!cq.driving.try_lock()) return 0;
+  std::size_t received = 0;
   bool has_poller_that_goes = false;
   for (const Cq::Feed& feed : cq.feeds) {
-    has_received |= drive_port(cq.context->runtime, *feed.port, now, is_poller);
+    received += drive_port(cq.context->runtime, *feed.port, now, is_poller);
     has_poller_that_goes |= feed.port->has_poller_that_goes();
   }
   cq.has_poller_that_goes.store(has_poller_that_goes, std::memory_order_relaxed);
   cq.driving.unlock();
-  return has_received;
+  return received;
+}
+
+// What the program polled for is here, and it is one that goes. Whether more comes right behind: in a ping-pong of
+// writes the peer's next one follows its acknowledgement, and costs neither end the wake-up of a thread if it is waited
+// for. With the acknowledgement in one turn it is there already.
+bool has_more_behind(Cq& cq, std::size_t received) {
+  if (received > 1) return true;
+  stay.on_served(wire::now());
+  while (stay.is_on()) {
+    const queue::Instant now = wire::now();
+    if (drive(cq, now) != 0) {
+      stay.on_found();
+      return true;
+    }
+    stay.on_nothing(now);
+  }
+  return false;
 }
 
 // What `take` finds in the CQ, at once or after one turn of its ports.
 template <typename Take>
 int find(Cq& cq, Take&& take) {
   int found = take();
+  std::size_t received = 0;
   if (found == 0) {
     const queue::Instant now = wire::now();
-    drive(cq, now);
+    received = drive(cq, now);
     found = take();
     if (found == 0) on_empty(cq, now);
   }
   if (found > 0) {
     spin.on_found();
-    if (cq.has_poller_that_goes.load(std::memory_order_relaxed)) leave(cq);
+    if (cq.has_poller_that_goes.load(std::memory_order_relaxed) && !has_more_behind(cq, received)) leave(cq);
   }
   return found;
 }

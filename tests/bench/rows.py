@@ -78,7 +78,6 @@ def latency(effort):
     # BTH 12, RETH 16 for a write, payload 64, ICRC 4.
     raw, raw_write = raw_pingpong("", 80, n), raw_pingpong("", 96, n)
     send = perftest_latency(f"ib_send_lat -s 64 -n {n}", 64)
-    # Its target sleeps, and to wake a thread on another core takes longer than all else: the scheduler may avoid that.
     write = perftest_latency(f"ib_write_lat -s 64 -n {few}", 64, UNPINNED)
     write_pinned = perftest_latency(f"ib_write_lat -s 64 -n {few}", 64)
     one_core = perftest_latency(f"ib_send_lat -s 64 -n {few}", 64, ONE_CORE)

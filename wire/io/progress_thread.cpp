@@ -219,9 +219,10 @@ void ProgressThread::wait_and_serve() {
 void ProgressThread::serve(UdpPort& port, bool has_errors) {
   const queue::Instant started = now();
   if (port.is_polled_since(started - kPollerKeeps)) return leave_to_poller(port, started);
+  const bool is_left = port.is_left();
   if (turn(port, started, has_errors).received == 0) return;
   // The poller that has left spins on its memory, maybe on this processor: a yield would give it all of a slice.
-  if (port.is_left()) return port.set_received_while_left(true);
+  if (is_left) return port.set_received_while_left(true);
   linger_.on_served(now());
 }
 

@@ -62,3 +62,17 @@ TEST_CASE("one that was of use makes up for those in vain", "[linger]") {
   linger.on_served(kNow);
   CHECK(linger.is_on());
 }
+
+TEST_CASE("it stays for as long as its owner wants, and what it stayed for ends it", "[linger]") {
+  Linger linger(Linger::kFor / 5);
+  linger.on_served(kNow);
+  CHECK(linger.on_nothing(kNow + Linger::kFor / 5 - queue::Duration(1)));
+  linger.on_found();
+  CHECK_FALSE(linger.is_on());
+  for (std::uint32_t i = 1; i < Linger::kVainMax; ++i) linger_in_vain(linger);
+  linger.on_served(kNow);
+  linger.on_found();
+  linger_in_vain(linger);
+  linger.on_served(kNow);
+  CHECK(linger.is_on());
+}
