@@ -43,7 +43,7 @@ void mad_arrived(void* self, std::uint64_t at_time, nicless_gsi* at, const nicle
   agent.on_mad(to_instant(at_time), at, to_endpoint(*remote), to_endpoint(*local).address, decoded.message);
 }
 
-void port_unreachable(void* self, std::uint64_t at_time, nicless_gsi*, const nicless_endpoint* remote) {
+void port_unreachable(void* self, std::uint64_t at_time, const nicless_endpoint* remote) {
   Agent& agent = agent_of(self);
   Turn turn(agent);
   agent.on_unreachable(to_instant(at_time), to_endpoint(*remote));
@@ -244,6 +244,9 @@ void Agent::on_mad(Instant at_time, nicless_gsi* at, const wire::Endpoint& remot
 
 void Agent::on_unreachable(Instant at_time, const wire::Endpoint& remote) {
   connections.on_unreachable(at_time, remote);
+  std::uint32_t first = 0;
+  if (const std::uint32_t count = nicless_qpns_behind(remote.port, &first))
+    connections.on_data_port_closed(at_time, remote.address, {queue::Qpn(first), count});
   resolutions.on_unreachable(at_time, remote);
   flush(at_time);
 }
@@ -264,6 +267,12 @@ Result<MadPath> path_to_service(const CmId& id) {
     return queue::error(e, "the process's UDP socket for outgoing connections cannot be opened");
   }
   return path;
+}
+
+std::shared_ptr<void> hold_data_port(queue::Qpn qpn) {
+  const std::uint32_t number = qpn.value();
+  if (nicless_port_hold(number) != 0) return nullptr;
+  return {nullptr, [number](void*) { nicless_port_release(number); }};
 }
 
 int send(const MadPath& path, const wire::CmMessage& message) {

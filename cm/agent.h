@@ -9,6 +9,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -80,6 +81,9 @@ Instant now();
 
 // The way of an id's requests: from the socket it is bound to, or from the process's own. The id has a route.
 Result<MadPath> path_to_service(const CmId& id);
+
+// For ConnectionEntry::data_port; null: no port of this process is to be held open for a queue pair of that number.
+std::shared_ptr<void> hold_data_port(queue::Qpn qpn);
 
 // Sends one message along the path. What could not be sent just now is as good as lost on the way: who waits for it
 // asks again. An errno if this machine will not send it next time either, else 0.

@@ -87,6 +87,7 @@ Result<void> start_connecting(Agent& agent, CmId& id, const rdma_conn_param* par
   const auto request = build_request(describe_request(id, param, agent.rng.next_u32()), data);
   const Identity me = agent.make_identity(id.device->ca_guid);
   id.connection = &agent.connections.add(Connection::connect(now(), me, request), *path, &id);
+  id.connection->data_port = hold_data_port(request.local_qpn);
   if (path->remote.port == 0) id.connection->connection.on_impossible_service(now());
   id.stage = CmId::Stage::Connecting;
   agent.pump(*id.connection, now());
@@ -98,6 +99,7 @@ Result<void> reply(CmId& id, const wire::CmRep& rep) {
   if (!agent) return agent.error();
   Turn turn(**agent);
   if (auto accepted = id.connection->connection.accept(now(), rep); !accepted) return accepted;
+  id.connection->data_port = hold_data_port(rep.queue_pair());
   id.stage = CmId::Stage::Connecting;
   (*agent)->pump(*id.connection, now());
   return {};

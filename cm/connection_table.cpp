@@ -16,7 +16,7 @@ void forget(Index& index, const Key& key, CommId id) {
 
 ConnectionEntry& ConnectionTable::add(Connection connection, MadPath path, CmId* owner) {
   const CommId id = connection.local_id();
-  auto [place, is_new] = by_local_.try_emplace(id, new ConnectionEntry{std::move(connection), path, owner, {}, {}});
+  auto [place, is_new] = by_local_.try_emplace(id, new ConnectionEntry{std::move(connection), path, owner, {}, {}, {}});
   NICLESS_CHECK(is_new);
   ConnectionEntry& entry = *place->second;
   by_remote_[entry.path.remote].ids.insert(id);

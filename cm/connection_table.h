@@ -45,6 +45,9 @@ struct ConnectionEntry {
   // The UDP port that the request came to, which stays open, whatever becomes of the listener, as long as the peer may
   // ask there again: a closed one would tell it that nobody listens. Null at the active end.
   std::shared_ptr<void> listener_port{};
+  // The UDP port of this end's queue pair, which stays open while the connection stands or is being made, whatever
+  // becomes of the queue pair: a closed one tells the peer that this process has died. Null in strict RoCE v2 mode.
+  std::shared_ptr<void> data_port{};
 };
 
 class ConnectionTable {

@@ -34,6 +34,7 @@ void Switchboard::pump(ConnectionEntry& entry, Instant now) {
   while (auto event = entry.connection.next_event())
     if (entry.owner != nullptr) told_.push_back({entry.owner, *event});
   if (!entry.connection.is_unconfirmed()) entry.listener_port.reset();
+  if (!entry.connection.owes_farewell()) entry.data_port.reset();
   if (entry.owner == nullptr && entry.connection.is_finished()) return table_.erase(entry);
   table_.refresh(entry);
   if (entry.connection.is_probeable()) peers_.watch(now, entry.path.remote);
@@ -107,6 +108,15 @@ ConnectionEntry* Switchboard::find_stale(const wire::Gid& peer, queue::Qpn qpn, 
 void Switchboard::on_unreachable(Instant now, const wire::Endpoint& remote) {
   for (const CommId id : table_.at(remote)) {
     ConnectionEntry* entry = table_.find(id);
+    if (entry == nullptr) continue;
+    entry->connection.on_unreachable(now);
+    pump(*entry, now);
+  }
+}
+
+void Switchboard::on_data_port_closed(Instant now, const wire::Gid& peer, const QpnRange& behind) {
+  for (std::uint32_t i = 0; i < behind.count; ++i) {
+    ConnectionEntry* entry = table_.find_by_qpn(peer, queue::Qpn(behind.first.value() + i));
     if (entry == nullptr) continue;
     entry->connection.on_unreachable(now);
     pump(*entry, now);

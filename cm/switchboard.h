@@ -17,6 +17,11 @@
 
 namespace nicless::cm {
 
+struct QpnRange {
+  queue::Qpn first{};
+  std::uint32_t count = 0;
+};
+
 class Switchboard {
  public:
   using Outgoing = OutgoingMad;
@@ -44,6 +49,9 @@ class Switchboard {
   bool on_message(Instant now, const MadPath& path, const wire::CmMessage& message);
   // Nobody has the UDP port `remote` any more.
   void on_unreachable(Instant now, const wire::Endpoint& remote);
+  // The same of the port of a peer's queue pairs, which have these numbers. A peer keeps the port open while a
+  // connection with one of them stands, so that these have ended, whether or not their peer lives.
+  void on_data_port_closed(Instant now, const wire::Gid& peer, const QpnRange& behind);
   // A message of next_message() that the operating system has refused for good. False: nobody minds, it is as good as
   // lost.
   bool on_unsendable(Instant now, const wire::CmMessage& message, int errno_value);

@@ -66,9 +66,17 @@ void CmDesk::collect(wire::UdpPort& port) {
   }
   queue::MutexLock lock(mutex_);
   const auto found = by_port_.find(&port);
-  if (found == by_port_.end()) return;
+  if (found == by_port_.end()) return note_unreachable(nullptr, unreachable);
   for (const wire::Mad& mad : mads) inbox_.push_back({found->second, mad});
-  for (const wire::Endpoint& remote : unreachable) inbox_.push_back({found->second, Unreachable{remote}});
+  note_unreachable(found->second, unreachable);
+}
+
+// A stream to a closed port of this machine brings an ICMP message for each datagram: they say it once.
+void CmDesk::note_unreachable(const std::shared_ptr<nicless_gsi>& gsi, const std::vector<wire::Endpoint>& remotes) {
+  if (!agent_) return;
+  for (auto remote = remotes.begin(); remote != remotes.end(); ++remote) {
+    if (std::find(remotes.begin(), remote, *remote) == remote) inbox_.push_back({gsi, Unreachable{*remote}});
+  }
 }
 
 std::optional<queue::Instant> CmDesk::serve(queue::Instant now) {
@@ -122,7 +130,7 @@ void CmDesk::deliver(const Agent& agent, std::uint64_t now, const Item& item) {
     agent.calls.on_mad(agent.self, now, item.gsi.get(), &remote, &local, bytes.data());
   } else {
     const nicless_endpoint remote = plain(std::get<Unreachable>(item.what).remote);
-    agent.calls.on_unreachable(agent.self, now, item.gsi.get(), &remote);
+    agent.calls.on_unreachable(agent.self, now, &remote);
   }
 }
 

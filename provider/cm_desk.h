@@ -32,7 +32,7 @@ class CmDesk {
   // call about it that has begun has ended, but for the thread that makes these calls: it would wait for itself.
   std::shared_ptr<wire::UdpPort> remove(nicless_gsi* gsi, bool is_progress_thread) EXCLUDES(mutex_);
 
-  // Takes what arrived at this port into the inbox; of a port that has no GSI here, nothing.
+  // Takes what arrived at this port into the inbox; of a port that has no GSI here, no management datagrams.
   void collect(wire::UdpPort& port) EXCLUDES(mutex_);
 
   // Hands over what waits, meets the agent's deadline; returns its next one.
@@ -43,7 +43,7 @@ class CmDesk {
     wire::Endpoint remote;
   };
   struct Item {
-    std::shared_ptr<nicless_gsi> gsi;
+    std::shared_ptr<nicless_gsi> gsi;  // null: a port of queue pairs
     std::variant<wire::Mad, Unreachable> what;
   };
   struct Agent {
@@ -51,6 +51,8 @@ class CmDesk {
     void* self = nullptr;
   };
 
+  void note_unreachable(const std::shared_ptr<nicless_gsi>& gsi, const std::vector<wire::Endpoint>& remotes)
+      REQUIRES(mutex_);
   std::optional<Item> next() EXCLUDES(mutex_);
   void on_delivered() EXCLUDES(mutex_);
   void wait_for_delivery(const nicless_gsi* gsi) NO_THREAD_SAFETY_ANALYSIS;

@@ -29,7 +29,7 @@ void answer(void* runtime, std::uint64_t, nicless_gsi* at, const nicless_endpoin
       *at->port, {to_endpoint(*local), to_endpoint(*remote), {}, wire::encode(*reply)}));
 }
 
-void ignore_unreachable(void*, std::uint64_t, nicless_gsi*, const nicless_endpoint*) {}
+void ignore_unreachable(void*, std::uint64_t, const nicless_endpoint*) {}
 void ignore_deadline(void*, std::uint64_t) {}
 std::uint64_t no_deadline(void*) {
   return NICLESS_NEVER;

@@ -164,6 +164,21 @@ int nicless_services_are_sockets(void) {
   return is_rocev2() ? 0 : 1;
 }
 
+int nicless_port_hold(uint32_t qpn) {
+  Runtime* const runtime = Runtime::find();
+  return runtime != nullptr && runtime->hold_port(queue::Qpn(qpn)) ? 0 : ENOENT;
+}
+
+void nicless_port_release(uint32_t qpn) {
+  if (Runtime* const runtime = Runtime::find()) runtime->release_port(queue::Qpn(qpn));
+}
+
+uint32_t nicless_qpns_behind(uint16_t port, uint32_t* first) {
+  const wire::Addressing numbers = is_rocev2() ? wire::Addressing::strict() : wire::Addressing::port_in_qpn();
+  *first = numbers.qpn(port, 0).value();
+  return numbers.is_strict() ? 0 : numbers.queue_pairs_per_port();
+}
+
 int nicless_counter_file(const char* path, char* room, size_t bytes) {
   const int saved = errno;
   const int failed = value_of([&]() -> Result<void> {

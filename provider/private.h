@@ -33,8 +33,9 @@ struct nicless_cm_agent {
   /* A management datagram arrived at QP 1 of `at`; `local` is the address and port it was sent to. */
   void (*on_mad)(void* agent, uint64_t now, struct nicless_gsi* at, const struct nicless_endpoint* remote,
                  const struct nicless_endpoint* local, const uint8_t mad[NICLESS_MAD_BYTES]);
-  /* ICMP says that nobody listens at `remote` (port unreachable) for a datagram sent from `at`. */
-  void (*on_unreachable)(void* agent, uint64_t now, struct nicless_gsi* at, const struct nicless_endpoint* remote);
+  /* ICMP says that nobody listens at `remote` (port unreachable) for a datagram that this process has sent, whether of
+   * the connection manager or of a queue pair. */
+  void (*on_unreachable)(void* agent, uint64_t now, const struct nicless_endpoint* remote);
   void (*on_deadline)(void* agent, uint64_t now);
   /* The agent's next deadline, or NICLESS_NEVER. */
   uint64_t (*next_deadline)(void* agent);
@@ -65,6 +66,15 @@ uint16_t nicless_gsi_port_of(uint16_t service_port);
 /* Whether the port space of services is the operating system's: not in strict RoCE v2 mode, where the caller numbers.
  */
 int nicless_services_are_sockets(void);
+
+/* The UDP port behind a queue pair of this process stays open, also without any queue pair, until it was released as
+ * often: by a connection that stands, whose peer takes a closed port for its end. ENOENT: no such port here; in strict
+ * RoCE v2 mode always, where the port does not close. */
+int nicless_port_hold(uint32_t qpn);
+void nicless_port_release(uint32_t qpn);
+/* The numbers that queue pairs behind this UDP port of a peer have: how many, from *first on. 0 in strict RoCE v2 mode,
+ * where the port says nothing about them. */
+uint32_t nicless_qpns_behind(uint16_t port, uint32_t* first);
 
 uint64_t nicless_now(void);
 uint64_t nicless_random(void);

@@ -142,17 +142,47 @@ Result<Seat> Runtime::sit_down(const std::shared_ptr<wire::UdpPort>& port) {
 
 void Runtime::leave_seat(const Seat& seat, const std::function<void()>& purge) {
   queue::MutexLock lock(registry_);
-  bool is_last = false;
   {
     queue::MutexLock port_lock(seat.port->mutex);
     seat.port->engine().remove(seat.qpn);
-    is_last = seat.port->engine().reserved_qpns() == 0;
   }
   reasons_.erase(seat.qpn);
   purge();
-  if (!is_last || is_rocev2()) return;
-  std::erase(data_ports_, seat.port);
-  close_locked(seat.port);
+  close_if_unused(seat.port);
+}
+
+void Runtime::close_if_unused(const std::shared_ptr<wire::UdpPort>& port) {
+  if (is_rocev2() || holds_.count(port.get()) != 0) return;
+  {
+    queue::MutexLock lock(port->mutex);
+    if (port->engine().reserved_qpns() != 0) return;
+  }
+  std::erase(data_ports_, port);
+  close_locked(port);
+}
+
+bool Runtime::hold_port(queue::Qpn qpn) {
+  queue::MutexLock lock(registry_);
+  const auto port = find_data_port(qpn);
+  if (port == nullptr) return false;
+  ++holds_[port.get()];
+  return true;
+}
+
+void Runtime::release_port(queue::Qpn qpn) {
+  queue::MutexLock lock(registry_);
+  const auto port = find_data_port(qpn);
+  if (port == nullptr || --holds_[port.get()] != 0) return;
+  holds_.erase(port.get());
+  close_if_unused(port);
+}
+
+std::shared_ptr<wire::UdpPort> Runtime::find_data_port(queue::Qpn qpn) {
+  if (is_rocev2()) return nullptr;
+  const std::uint16_t number = addressing().udp_port_of(qpn);
+  const auto found = std::find_if(data_ports_.begin(), data_ports_.end(),
+                                  [number](const auto& port) { return port->udp_port() == number; });
+  return found == data_ports_.end() ? nullptr : *found;
 }
 
 void Runtime::set_reasons(queue::Qpn qpn, Reasons reasons) {

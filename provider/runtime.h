@@ -50,8 +50,12 @@ class Runtime final : public wire::ProgressOwner {
   // A number on a port that has one free; opens another port when none has. EMFILE and the like when that fails.
   Result<Seat> take_seat() EXCLUDES(registry_);
   // Takes the queue pair out of its engine, then runs `purge` before anybody else can get the number. The port is
-  // closed with its last queue pair.
+  // closed with its last queue pair, unless it is held.
   void leave_seat(const Seat& seat, const std::function<void()>& purge) EXCLUDES(registry_);
+  // The port of this number stays open until it was released as often. False: none of this process has it, or it stays
+  // open anyway (strict RoCE v2).
+  bool hold_port(queue::Qpn qpn) EXCLUDES(registry_);
+  void release_port(queue::Qpn qpn) EXCLUDES(registry_);
   // Whom log_reasons() asks, until the seat is left; it takes the port's lock.
   void set_reasons(queue::Qpn qpn, Reasons reasons) EXCLUDES(registry_);
   // Logs why this queue pair failed, if it has anything to say.
@@ -99,6 +103,8 @@ class Runtime final : public wire::ProgressOwner {
   Result<std::shared_ptr<wire::UdpPort>> open_data_port(const wire::SocketConfig& config) REQUIRES(registry_);
   Result<std::shared_ptr<wire::UdpPort>> rocev2_port() REQUIRES(registry_);
   Result<std::shared_ptr<wire::UdpPort>> open_locked(const wire::SocketConfig& config) REQUIRES(registry_);
+  std::shared_ptr<wire::UdpPort> find_data_port(queue::Qpn qpn) REQUIRES(registry_);
+  void close_if_unused(const std::shared_ptr<wire::UdpPort>& port) REQUIRES(registry_);
   void close_locked(const std::shared_ptr<wire::UdpPort>& port) REQUIRES(registry_);
   void collect(wire::UdpPort& port, const wire::TurnReport& report);
   void watch_links();
@@ -118,8 +124,9 @@ class Runtime final : public wire::ProgressOwner {
   queue::Mutex registry_;
   std::vector<std::shared_ptr<wire::UdpPort>> ports_ GUARDED_BY(registry_);       // all
   std::vector<std::shared_ptr<wire::UdpPort>> data_ports_ GUARDED_BY(registry_);  // those with queue pairs
-  wire::LinkCounters closed_faults_ GUARDED_BY(registry_);                        // of ports that are closed
-  PortCounters closed_counters_ GUARDED_BY(registry_);                            // of those, too
+  std::unordered_map<const wire::UdpPort*, std::size_t> holds_ GUARDED_BY(registry_);
+  wire::LinkCounters closed_faults_ GUARDED_BY(registry_);  // of ports that are closed
+  PortCounters closed_counters_ GUARDED_BY(registry_);      // of those, too
   std::unordered_map<queue::Qpn, Reasons> reasons_ GUARDED_BY(registry_);
   std::unique_ptr<wire::Trace> trace_;  // of all ports; null where none is wanted. Set under registry_, never changed
 };

@@ -178,6 +178,17 @@ void Network::destroy(Id& id) {
   flush(id.host);
 }
 
+void Network::send_data(const Id& id) {
+  const wire::Gid& peer = id.entry->path.remote.address;
+  const queue::Qpn qpn = id.entry->connection.agreement().remote_qpn;
+  const auto numbers = wire::Addressing::port_in_qpn();
+  const std::uint16_t port = numbers.udp_port_of(qpn);
+  if (config_.is_strict || is_open(host_of(peer), port)) return;
+  note(id.name + " finds the port of its peer closed");
+  hosts_[id.host].board->on_data_port_closed(now, peer, {numbers.qpn(port, 0), numbers.queue_pairs_per_port()});
+  flush(id.host);
+}
+
 void Network::act(Id& id) {
   hosts_[id.host].board->pump(*id.entry, now);
   flush(id.host);

@@ -58,6 +58,8 @@ class Network {
   void reject(Id& id);
   void disconnect(Id& id);
   void destroy(Id& id);
+  // Its queue pair has something to send. Nobody is there: ICMP says so.
+  void send_data(const Id& id);
   void kill(std::size_t host);   // says nothing any more; its ports are closed
   void exit(std::size_t host);   // says farewell before
   void start(std::size_t host);  // after kill()

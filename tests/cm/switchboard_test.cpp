@@ -98,6 +98,42 @@ TEST_CASE("a peer that is killed is missed within two seconds", "[switchboard]")
   CHECK(names_of(killed == 0 ? *passive : *active).at(1) == "DISCONNECTED");
 }
 
+TEST_CASE("a peer that is killed while data flows is missed by its closed port, with all that is behind it",
+          "[switchboard]") {
+  const std::size_t killed = GENERATE(0, 1);
+  CAPTURE(killed);
+  Willing network;
+  std::vector<Id*> left;
+  for (int i = 0; i < 3; ++i) {
+    auto [active, passive] = network.connected(0, 1);
+    left.push_back(killed == 0 ? passive : active);
+  }
+  const Id* elsewhere = network.connected(2, killed == 0 ? 1 : 0).second;
+  network.kill(killed);
+  network.send_data(*left[0]);
+  for (const Id* id : left) CHECK(names_of(*id).at(1) == "DISCONNECTED");
+  CHECK(elsewhere->is_established());
+}
+
+TEST_CASE("a port that is closed with a queue pair ends no connection but those of that port", "[switchboard]") {
+  Willing network;
+  const Id* active = network.connected(0, 1).first;
+  Switchboard board;
+  const wire::Gid peer = active->entry->path.remote.address;
+  std::vector<ConnectionEntry*> entries;
+  for (const std::uint32_t qpn : {0x9c41ffu, 0x9c4200u, 0x9c42ffu, 0x9c4300u}) {
+    wire::CmReq req = request();
+    req.local_qpn = queue::Qpn(qpn);
+    entries.push_back(&board.add(Connection::answer({.local_id = CommId(qpn)}, {.tid = 1, .body = req}),
+                                 {nullptr, {}, {peer, 1}, 0}, reinterpret_cast<CmId*>(&network)));
+  }
+  board.on_data_port_closed({}, peer, {queue::Qpn(0x9c4200), 256});
+  CHECK(entries[0]->connection.is_answering());
+  CHECK(entries[1]->connection.is_finished());
+  CHECK(entries[2]->connection.is_finished());
+  CHECK(entries[3]->connection.is_answering());
+}
+
 TEST_CASE("a process that exits releases its connections, and those that wait for an answer hear of it",
           "[switchboard]") {
   const bool is_strict = GENERATE(false, true);
