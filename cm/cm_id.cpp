@@ -36,15 +36,14 @@ Result<void> set_ack_timeout(CmId& id, std::uint8_t code) {
 Result<void> set_sharing(Agent& agent, CmId& id, int may_share) REQUIRES(agent.mutex) {
   const bool is_bound = id.binding.has_value();
   if (id.stage == CmId::Stage::Listening || (is_bound && may_share == 0))
-    return queue::error(EINVAL, "the id is bound already");
+    return queue::error(EINVAL, why_busy(id.stage));
   id.may_share_address = may_share != 0;
   if (is_bound) agent.ports.share(*id.binding, id);
   return {};
 }
 
 Result<void> set_v6_only(Agent& agent, CmId& id, int is_v6_only) REQUIRES(agent.mutex) {
-  if (id.stage != CmId::Stage::Idle && id.stage != CmId::Stage::Bound)
-    return queue::error(EINVAL, "the id listens or has a peer already");
+  if (id.stage != CmId::Stage::Idle && id.stage != CmId::Stage::Bound) return queue::error(EINVAL, why_busy(id.stage));
   if (id.binding)
     if (auto narrowed = agent.ports.set_v6_only(*id.binding, id, is_v6_only != 0); !narrowed) return narrowed;
   id.is_v6_only = is_v6_only != 0;
@@ -202,6 +201,26 @@ Result<void> set_option(CmId& id, int level, int name, const void* value, std::s
   return queue::error(ENOSYS, "no such option level");
 }
 
+const char* why_busy(CmId::Stage stage) {
+  using Stage = CmId::Stage;
+  switch (stage) {
+    case Stage::Idle:
+      return "the id is not bound";
+    case Stage::Bound:
+      return "the id is bound already";
+    case Stage::Resolving:
+      return "rdma_resolve_addr is under way: ADDR_RESOLVED or ADDR_ERROR has to come first";
+    case Stage::Listening:
+      return "the id listens already";
+    case Stage::Requested:
+      return "the id came with a CONNECT_REQUEST, and has its peer";
+    case Stage::Connecting:
+      return "the id has or had a connection, and one is all it can have";
+    default:
+      return "the id has the address of its peer already";
+  }
+}
+
 Result<void> complete(CmId& id) {
   if (!id.is_sync) return {};
   release_shown_event(id);
@@ -212,7 +231,7 @@ Result<void> complete(CmId& id) {
   if (status == 0) return {};
   if ((*event)->event == RDMA_CM_EVENT_ADDR_ERROR) return queue::error(-status, id.failure);
   if ((*event)->event == RDMA_CM_EVENT_REJECTED)
-    return queue::error(ECONNREFUSED, "the peer refused, " + reject_reason(status));
+    return queue::error(ECONNREFUSED, "REJECTED, " + reject_reason(status));
   if ((*event)->event == RDMA_CM_EVENT_UNREACHABLE)
     return status > 0 ? queue::error(ECONNREFUSED, sidr_status(status))
                       : queue::error(-status, unreachable_why(status));

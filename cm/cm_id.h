@@ -109,6 +109,9 @@ void release(Agent& agent, CmId& id);
 Result<void> migrate_id(CmId& id, rdma_event_channel* channel);
 Result<void> set_option(CmId& id, int level, int name, const void* value, std::size_t bytes);
 
+// Why an id in this stage cannot do what ends an earlier one: what it does instead, in words.
+const char* why_busy(CmId::Stage stage);
+
 // Waits for the outcome of what was just started if the id is synchronous: its event becomes id->event, and an error
 // of it the error of the call.
 Result<void> complete(CmId& id);

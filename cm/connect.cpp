@@ -149,7 +149,7 @@ Result<void> listen(CmId& id, int backlog) {
   const auto agent = Agent::instance();
   if (!agent) return agent.error();
   Turn turn(**agent);
-  if (id.stage != CmId::Stage::Bound) return queue::error(EINVAL, "the id is not bound, or is in use otherwise");
+  if (id.stage != CmId::Stage::Bound) return queue::error(EINVAL, why_busy(id.stage));
   if (auto ok = (*agent)->ports.check_listening(*id.binding, id); !ok) return ok;
   id.backlog = backlog > 0 && backlog < kBacklogMax ? backlog : kBacklogMax;
   id.stage = CmId::Stage::Listening;

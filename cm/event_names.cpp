@@ -40,7 +40,7 @@ std::string reject_reason(int status) {
     case 12:
       return number + ": no RDMA device of the other side has that address (`nicless devices` there lists them)";
     case 28:
-      return number + ": the program there refused";
+      return number + ": the program there refused, or closed its listener or its id, or ended, before it stood";
     case 35:
       return number + ": the program there refused the vendor's options";
     default:
@@ -54,7 +54,7 @@ std::string sidr_status(int status) {
     case 1:
       return number + ": nobody listens there, or who does is in the other mode (--rocev2 or not)";
     case 2:
-      return number + ": the program there refused";
+      return number + ": the program there refused, or closed its listener or its id without an answer";
     case 3:
       return number + ": the service has no queue pair";
     default:
@@ -63,7 +63,7 @@ std::string sidr_status(int status) {
 }
 
 std::string unreachable_why(int status) {
-  if (status == -ETIMEDOUT) return "nothing came back however often it was asked";
+  if (status == -ETIMEDOUT) return "no answer came, however often it was asked";
   return std::string("this machine does not send there: ") + std::strerror(-status);
 }
 

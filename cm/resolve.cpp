@@ -91,7 +91,7 @@ void show_source(CmId& id, const sockaddr& address) {
 }
 
 Result<void> bind_locked(Agent& agent, CmId& id, const sockaddr& address) REQUIRES(agent.mutex) {
-  if (id.stage != CmId::Stage::Idle) return queue::error(EINVAL, "the id is bound already");
+  if (id.stage != CmId::Stage::Idle) return queue::error(EINVAL, why_busy(id.stage));
   const bool has_device = !is_anywhere(agent, address);
   const bool is_ib = address.sa_family == AF_IB;
   if (is_ib && has_device) return no_such_port(address);
@@ -185,8 +185,7 @@ Result<void> resolve_locked(Agent& agent, CmId& id, const ResolveRequest& reques
   if (source != nullptr && port_of(*source) != 0 && id.stage == CmId::Stage::Idle) {
     if (auto bound = bind_locked(agent, id, *source); !bound) return bound.error();
   }
-  if (id.stage != CmId::Stage::Idle && id.stage != CmId::Stage::Bound)
-    return queue::error(EINVAL, "the id has an address already, or listens");
+  if (id.stage != CmId::Stage::Idle && id.stage != CmId::Stage::Bound) return queue::error(EINVAL, why_busy(id.stage));
   const sockaddr_storage wanted = wanted_destination(agent, request.destination);
   const sockaddr& destination = as_sockaddr(wanted);
   const sockaddr* const from = wanted_source(agent, id, source);

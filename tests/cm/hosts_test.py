@@ -46,6 +46,20 @@ until grep -q "RDMA_CM_EVENT_ROUTE_RESOLVED" "$OUT"; do
   sleep 0.01
 done
 """
+# The second call comes while the first one looks for the host.
+TWICE = LINK + """
+"$LAUNCHER" run -- python3 -c '
+import ctypes, socket, struct
+cm = ctypes.CDLL("librdmacm.so.1", use_errno=True)
+cm.rdma_create_event_channel.restype = ctypes.c_void_p
+one = ctypes.c_void_p()
+assert cm.rdma_create_id(ctypes.c_void_p(cm.rdma_create_event_channel()), ctypes.byref(one), None, 0x106) == 0
+there = struct.pack("=H", socket.AF_INET) + struct.pack("!H", 7471) + socket.inet_aton("10.78.9.2") + bytes(8)
+assert cm.rdma_resolve_addr(one, None, there, 60000) == 0
+assert cm.rdma_resolve_addr(one, None, there, 60000) == -1
+print("errno", ctypes.get_errno())
+' 2>&1
+"""
 HOSTS = ("10.78.9.2", "fd78:9::2")
 
 
@@ -77,6 +91,14 @@ class Hosts(unittest.TestCase):
                 with self.subTest(host=host, when=when), tempfile.NamedTemporaryFile("r") as out:
                     done = in_namespace(KNOWN, HOST=host, WHEN=when, OUT=out.name)
                     self.assertEqual(done.returncode, 0, done.stderr + out.read())
+
+
+    def test_an_address_that_is_being_resolved_is_resolved_once(self):
+        done = in_namespace(TWICE)
+        self.assertIn("errno 22", done.stdout)
+        self.assertIn("nicless: rdma_resolve_addr: EINVAL, rdma_resolve_addr is under way: ADDR_RESOLVED or ADDR_ERROR "
+                      "has to come first", done.stdout)
+        self.assertEqual(done.returncode, 0)
 
 
 if __name__ == "__main__":

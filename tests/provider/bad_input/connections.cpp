@@ -123,6 +123,26 @@ const std::vector<Mistake> kMistakesWithConnections{
          return bind(id, "127.0.0.1");
        });
      }},
+    {"an address resolved twice",
+     "EINVAL",
+     {"rdma_resolve_addr: EINVAL, the id has the address of its peer already"},
+     [](Bench&) {
+       return on_resolved_id(RDMA_PS_TCP, [](rdma_cm_id* id, EventChannel&) {
+         sockaddr_storage there = cm::test::ipv4("127.0.0.1", 1);
+         return answer_of(rdma_resolve_addr(id, nullptr, cm::test::as_sockaddr(there), 1000));
+       });
+     }},
+    {"a listener that is to connect",
+     "EINVAL",
+     {"rdma_resolve_addr: EINVAL, the id listens already"},
+     [](Bench&) {
+       return on_new_id(RDMA_PS_TCP, [](rdma_cm_id* id) {
+         REQUIRE(bind(id, "127.0.0.1") == 0);
+         REQUIRE(rdma_listen(id, 1) == 0);
+         sockaddr_storage there = cm::test::ipv4("127.0.0.1", 1);
+         return rdma_resolve_addr(id, nullptr, cm::test::as_sockaddr(there), 1000);
+       });
+     }},
     {"an address of no family that there is",
      "EINVAL",
      {"rdma_resolve_addr: EINVAL, the address is none of AF_INET, AF_INET6 and AF_IB"},
@@ -289,7 +309,8 @@ const std::vector<Mistake> kMistakesWithConnections{
      }},
     {"a connection that the program there refuses",
      "REJECTED 28",
-     {"connection with 127.0.0.1:{port}: REJECTED, reason 28: the program there refused"},
+     {"connection with 127.0.0.1:{port}: REJECTED, reason 28: the program there refused, or closed its listener or its "
+      "id, or ended, before it stood"},
      [](Bench& bench) { return hear(bench, IBV_QPT_RC, refuse); }},
     {"a connection of ends with different types of queue pairs",
      "REJECTED 9",
