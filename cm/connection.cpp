@@ -272,6 +272,11 @@ bool Connection::is_probeable() const {
   return is_established() || (asked != nullptr && asked->is_patient);
 }
 
+bool Connection::has_accepted() const {
+  const auto* established = std::get_if<Established>(&state_);
+  return established != nullptr && established->reply.has_value();
+}
+
 bool Connection::owes_farewell() const {
   return !std::holds_alternative<DreqSent>(state_) && !std::holds_alternative<Timewait>(state_) &&
          !std::holds_alternative<Closed>(state_);

@@ -118,6 +118,8 @@ class Connection {
   bool is_unconfirmed() const { return is_answering() || std::holds_alternative<RepSent>(state_); }
   // Waits for the peer without a deadline of its own: established, or told by an MRA to be patient.
   bool is_probeable() const;
+  // Stands, and this is the passive end of it.
+  bool has_accepted() const;
   // The peer's queue pair, which can have no other connection: while this one stands or is being made. 0: none.
   queue::Qpn occupied_qpn() const;
   // Names both ends of this connection; or only this one, while the peer's is not known yet.

@@ -92,6 +92,11 @@ std::vector<CommId> ConnectionTable::at(const wire::Endpoint& remote) const {
   return {place->second.ids.begin(), place->second.ids.end()};
 }
 
+std::size_t ConnectionTable::count_at(const wire::Endpoint& remote) const {
+  const auto place = by_remote_.find(remote);
+  return place == by_remote_.end() ? 0 : place->second.ids.size();
+}
+
 ConnectionEntry* ConnectionTable::find_probeable(const wire::Endpoint& remote) {
   const auto place = by_remote_.find(remote);
   if (place == by_remote_.end()) return nullptr;

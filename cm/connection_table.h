@@ -73,6 +73,7 @@ class ConnectionTable {
     return std::any_of(by_local_.begin(), by_local_.end(), [&](const auto& each) { return predicate(*each.second); });
   }
   std::vector<CommId> at(const wire::Endpoint& remote) const;
+  std::size_t count_at(const wire::Endpoint& remote) const;
   // One of them that a probe makes sense for, each in turn; or null.
   ConnectionEntry* find_probeable(const wire::Endpoint& remote);
 

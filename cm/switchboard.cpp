@@ -37,7 +37,8 @@ void Switchboard::pump(ConnectionEntry& entry, Instant now) {
   if (!entry.connection.owes_farewell()) entry.data_port.reset();
   if (entry.owner == nullptr && entry.connection.is_finished()) return table_.erase(entry);
   table_.refresh(entry);
-  if (entry.connection.is_probeable()) peers_.watch(now, entry.path.remote);
+  if (entry.connection.is_probeable())
+    peers_.watch(now, entry.path.remote, entry.connection.has_accepted() ? PeerWatch::kPatience : PeerWatch::kInterval);
 }
 
 void Switchboard::orphan(ConnectionEntry& entry, Instant now) {
@@ -65,13 +66,21 @@ bool Switchboard::on_message(Instant now, const MadPath& path, const wire::CmMes
   if ((entry == nullptr || is_reply) && refuse_if_stale(now, path, message)) return true;
   if (entry == nullptr) return false;
   // Answers come from the endpoint of the peer's process, not from the port of the service.
-  if (entry->connection.is_of_peer(message)) table_.move(*entry, path.remote);
+  if (entry->connection.is_of_peer(message)) {
+    table_.move(*entry, path.remote);
+    note_alive(now, *entry);
+  }
   const bool stood = entry->connection.is_established();
   entry->connection.on_message(now, message);
   const bool is_forgotten = stood && !entry->connection.is_established() && denies_connection(message);
   pump(*entry, now);
   if (is_forgotten && suspects_.insert(path.remote).second) probe_all(now, path.remote);
   return true;
+}
+
+// Of several connections each has to be asked after, as the peer may have lost one of them and speak of others.
+void Switchboard::note_alive(Instant now, const ConnectionEntry& entry) {
+  if (table_.count_at(entry.path.remote) == 1) peers_.on_heard(now, entry.path.remote);
 }
 
 // The peer knows nothing of a connection that stood: another process may be there in the place of the one that died.

@@ -65,6 +65,7 @@ class Switchboard {
   bool refuse_if_stale(Instant now, const MadPath& path, const wire::CmMessage& message);
   ConnectionEntry* find_stale(const wire::Gid& peer, queue::Qpn qpn, CommId asking);
 
+  void note_alive(Instant now, const ConnectionEntry& entry);
   void probe_all(Instant now, const wire::Endpoint& remote);
 
   ConnectionTable table_;

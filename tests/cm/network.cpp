@@ -209,6 +209,7 @@ void Network::flush(std::size_t host) {
 void Network::send(std::size_t from, const Switchboard::Outgoing& outgoing) {
   const auto bytes = wire::encode(outgoing.message);
   note(std::to_string(from) + " -> " + wire::to_string(outgoing.path.remote) + " " + wire::to_string(outgoing.message));
+  ++hosts_[from].sent;
   const std::size_t to = host_of(outgoing.path.remote.address);
   if (std::max(hosts_[from].cut_until, hosts_[to].cut_until) > now) return;
   link(from, to).send(now, {process_endpoint(from), outgoing.path.remote, {bytes.begin(), bytes.end()}});

@@ -81,6 +81,7 @@ class Network {
   Id* peer_of(const Id& id);  // the id at the other end, if it is there
   std::size_t connections(std::size_t host) const { return hosts_[host].board->size(); }
   std::string trace() const;
+  std::size_t sent(std::size_t host) const { return hosts_[host].sent; }  // messages, in all its lives
 
   Instant now{};
 
@@ -90,6 +91,7 @@ class Network {
     int lives = 0;
     std::uint32_t queue_pairs = 0;
     std::size_t queued = 0;  // requests that the program has not fetched
+    std::size_t sent = 0;
     Instant cut_until{};
     std::shared_ptr<int> listener;      // null: nobody listens
     std::weak_ptr<int> service_port{};  // there while somebody holds it

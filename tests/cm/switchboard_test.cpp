@@ -172,6 +172,21 @@ TEST_CASE("a peer that is killed is missed although another process has its plac
   for (const Id* id : left) CHECK(names_of(*id).at(1) == "DISCONNECTED");
 }
 
+TEST_CASE("of two ends that watch each other the one that connected asks, and the other hears that it is there",
+          "[switchboard]") {
+  Willing network;
+  network.connected(0, 1);
+  const std::size_t active_before = network.sent(0);
+  const std::size_t passive_before = network.sent(1);
+  network.wait(seconds(20));
+  CHECK(network.sent(0) - active_before == 20);
+  CHECK(network.sent(1) == passive_before);
+  // A question is lost: the other end asks once, and is answered.
+  network.lose_next(0, 1, "RTU");
+  network.wait(seconds(20));
+  CHECK(network.sent(1) == passive_before + 1);
+}
+
 TEST_CASE("every connection with a peer is asked after in its turn", "[switchboard]") {
   Willing network;
   auto [lost, lost_peer] = network.connected(0, 1);

@@ -23,6 +23,7 @@ namespace nicless::wire {
 namespace {
 
 constexpr std::size_t kReadyPerWakeMax = 32;
+constexpr std::chrono::milliseconds kFar(200);
 // Ids in the epoll set that are no port's: below kFirstPortId.
 constexpr std::uint64_t kLinks = 0;
 constexpr std::uint64_t kTimer = 1;
@@ -295,9 +296,10 @@ void ProgressThread::note_waiting(const UdpPort& port) {
 }
 
 // A timer that is set for an earlier time stays: deadlines move on with every datagram, and setting the timer costs
-// more than one look too early.
+// more than one look too early. But a deadline that is far away and has moved far is one of a program that rests.
 void ProgressThread::sleep_until(std::optional<queue::Instant> deadline) {
-  if (deadline && (!timer_at_ || *deadline < *timer_at_)) {
+  const bool has_moved_on = deadline && timer_at_ && *deadline - *timer_at_ >= kFar && *timer_at_ - now() >= kFar;
+  if (deadline && (!timer_at_ || *deadline < *timer_at_ || has_moved_on)) {
     timer_at_ = deadline;
     const auto at = std::max(deadline->time_since_epoch(), queue::Duration(1));  // zero would disarm it
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(at);
