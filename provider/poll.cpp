@@ -76,9 +76,10 @@ bool sleep_on_sockets(Cq& cq) {
   return wire::raw::call(SYS_ppoll, sockets.data(), count, &left, nullptr, std::size_t{0}) > 0;
 }
 
-void on_empty(Cq& cq, queue::Instant now) {
+// Whether it has waited.
+bool on_empty(Cq& cq, queue::Instant now) {
   const Spin::Wait wait = spin.on_empty(now);
-  if (wait == Spin::Wait::None) return;
+  if (wait == Spin::Wait::None) return false;
   // Where the progress thread does part of the work it is the one that has the processor meanwhile: nothing to learn.
   const bool is_alone = !cq.has_poller_that_goes.load(std::memory_order_relaxed);
   if (wait == Spin::Wait::Yield || !is_alone) {
@@ -86,13 +87,14 @@ void on_empty(Cq& cq, queue::Instant now) {
     sched_yield();
     const queue::Instant until = wire::now();
     spin.on_yielded(is_alone ? from : until, until);
-    return;
+    return true;
   }
   const bool can_learn = spin.can_learn();
   const queue::Duration before = can_learn ? waited_for_processor() : queue::Duration{};
   const bool has_datagram = sleep_on_sockets(cq);
   const queue::Duration after = can_learn ? waited_for_processor() : queue::Duration{};
   spin.on_slept(wire::now(), has_datagram, after - before);
+  return true;
 }
 
 // One look at a port that its poller has left does not take it back from the progress thread: many programs poll until
@@ -156,7 +158,8 @@ bool has_more_behind(Cq& cq, std::size_t received) {
   return false;
 }
 
-// What `take` finds in the CQ, at once or after one turn of its ports.
+// What `take` finds in the CQ, at once or after one turn of its ports; after a wait it looks once more. Programs look
+// for events next, and what came with an event, such as the last acknowledgement with a disconnect, must not be missed.
 template <typename Take>
 int find(Cq& cq, Take&& take) {
   int found = take();
@@ -165,7 +168,10 @@ int find(Cq& cq, Take&& take) {
     const queue::Instant now = wire::now();
     received = drive(cq, now);
     found = take();
-    if (found == 0) on_empty(cq, now);
+    if (found == 0 && on_empty(cq, now)) {
+      drive(cq, wire::now());
+      found = take();
+    }
   }
   if (found > 0) {
     spin.on_found();

@@ -10,11 +10,20 @@ WORLDS = {"loopback": (), "netns": (("NICLESS_DEVICES", "nicless0=veth0"),)}
 ENDPOINTS = (("msg", "verbs", "1m"), ("rdm", "verbs;ofi_rxm", "1m"), ("dgram", "verbs", "1k"))  # and the last row
 
 
+# On one core an end is often interrupted between its last look at its completions and its look at what the connection
+# manager has to tell: then the last send must not end as flushed.
+def placements(world, kind):
+    yield "", ""
+    if world == "loopback" and kind == "rdm":
+        yield ", on one core", "taskset -c 0 "
+
+
 def table():
     for world, env in WORLDS.items():
         for kind, provider, largest in ENDPOINTS:
             command = f"fi_pingpong -p {provider} -e {kind} -I 20"
             rows = (r"^64 +20 +=20 ", rf"^{largest} +20 +=20 ")
-            yield Pair(f"fi_pingpong -p {provider} -e {kind}", f"{command} -B {{port}}",
-                       f"{command} -P {{port}} {{server}}", "tcp", rows, rows, env=env, only_on=world, bound=60,
-                       needs="fi_pingpong", complaints=COMPLAINTS)
+            for name, placed in placements(world, kind):
+                yield Pair(f"fi_pingpong -p {provider} -e {kind}{name}", f"{placed}{command} -B {{port}}",
+                           f"{placed}{command} -P {{port}} {{server}}", "tcp", rows, rows, env=env, only_on=world,
+                           bound=60, needs="fi_pingpong", complaints=COMPLAINTS)
