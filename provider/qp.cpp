@@ -7,6 +7,7 @@
 #include "provider/enum_number.h"
 #include "provider/objects.h"
 #include "provider/qp_attributes.h"
+#include "provider/stop.h"
 #include "provider/wr_builder.h"
 #include "wire/io/clock.h"
 #include "wire/rc/queue_pair.h"
@@ -166,7 +167,7 @@ bool stops(const ibv_qp_attr& attr, std::uint32_t mask) {
 Result<void> modify(Qp& qp, const ibv_qp_attr& attr, std::uint32_t mask) {
   const auto wanted = attributes_of(device_of(qp.verbs.qp_base.context), attr, mask);
   if (!wanted) return wanted.error();
-  if (stops(attr, mask)) qp.context->runtime.receive_what_waits(*qp.seat.port);
+  if (stops(attr, mask)) await_answers(qp);
   const queue::Instant now = wire::now();
   wire::UdpPort& port = *qp.seat.port;
   wire::TurnReport report;
@@ -226,7 +227,7 @@ Result<ibv_qp*> create_xrc_target(ibv_context* verbs, ibv_qp_init_attr_ex* attr)
 
 // The queue pair goes from its engine and its completions from the CQs; nothing more happens to it.
 void take_from_engine(Qp& qp) {
-  qp.context->runtime.receive_what_waits(*qp.seat.port);
+  await_answers(qp);
   qp.context->runtime.log_reasons(qp.seat.qpn);
   qp.context->runtime.leave_seat(qp.seat, [&] {
     qp.context->regions.unbind_all_of(qp.seat.qpn);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Goal: what a user asks for with --rnr and --fail happens to a program's messages as if it were so: nicless(1).
+// Goal: what a user asks for with --rnr, --fail and --delay happens to a program's messages as if it were so:
+// nicless(1). A queue pair that stops before a late answer belongs here, too.
 // Method: the variables are the process's, so each case is run by itself with those that it names (meson.build).
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -82,6 +83,24 @@ TEST_CASE("a datagram that is denied a receive is lost, and the next one takes i
   CHECK(b_cq.take().byte_len == 41);
   CHECK(memory.bytes[4096 + 40] == 5);
   CHECK(ibv_destroy_ah(to_b) == 0);
+}
+
+// NICLESS_DELAY=5ms
+TEST_CASE("what was sent is answered, not flushed, when its queue pair is told to stop before the answer has come",
+          "[.][late_answer]") {
+  require_variable("NICLESS_DELAY", "5ms");
+  Device device;
+  Cq a_cq(device), b_cq(device);
+  Memory memory(device, 8192);
+  Qp a(device, rc_attr(a_cq.cq, a_cq.cq));
+  Qp b(device, rc_attr(b_cq.cq, b_cq.cq));
+  a.connect(b);
+  b.connect(a);
+  REQUIRE(b.post_recv(1, {memory.sge(4096, 100)}) == 0);
+  REQUIRE(a.post_send(2, {memory.sge(0, 100)}) == 0);
+  REQUIRE(a.to_error() == 0);
+  CHECK(a_cq.take().status == IBV_WC_SUCCESS);
+  CHECK(b_cq.take().byte_len == 100);
 }
 
 // NICLESS_FAIL=2:RETRY_EXC_ERR

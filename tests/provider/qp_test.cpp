@@ -261,3 +261,17 @@ TEST_CASE("cur_qp_state must be the state that the queue pair is in, and rates a
   CHECK(ibv_modify_qp(qp.qp, &attr, IBV_QP_STATE | IBV_QP_RATE_LIMIT) == EINVAL);
   CHECK(ibv_modify_qp(qp.qp, &attr, IBV_QP_STATE | 1 << 30) == EINVAL);
 }
+
+TEST_CASE("what nobody answers is flushed when its queue pair is told to stop", "[qp]") {
+  Device device;
+  Cq cq(device);
+  Memory memory(device, 100);
+  Qp a(device, rc_attr(cq.cq, cq.cq));
+  Qp b(device, rc_attr(cq.cq, cq.cq));  // in RESET
+  a.connect(b);
+  REQUIRE(a.post_send(2, {memory.sge(0, 100)}) == 0);
+  REQUIRE(a.to_error() == 0);
+  const ibv_wc wc = cq.take();
+  CHECK(wc.status == IBV_WC_WR_FLUSH_ERR);
+  CHECK(wc.wr_id == 2);
+}

@@ -20,6 +20,9 @@ class RcQueuePair final : public ProgramQueuePair {
   void on_deadline(queue::Instant now) override;
   bool next_datagram(queue::Instant now, OutDatagram& out) override;
   std::optional<queue::Instant> next_deadline() const override;
+  std::optional<Requester::Unanswered> unanswered() const {
+    return is_requesting() ? requester_.unanswered() : std::nullopt;
+  }
 
  protected:
   queue::Result<void> check_opcode(const queue::Wqe& request) const override;

@@ -66,6 +66,11 @@ void Requester::apply_retry_limits() {
   retry_.set_limits({attributes_.timeout, attributes_.retry_cnt, attributes_.rnr_retry});
 }
 
+std::optional<Requester::Unanswered> Requester::unanswered() const {
+  if (has_failed_ || acked_psn_ == sent_psn_ || retry_.is_waiting_for_receiver()) return std::nullopt;
+  return Unanswered{acked_psn_, sent_psn_, sent_at_};
+}
+
 bool Requester::next_datagram(queue::Instant now, bool may_begin, OutDatagram& out) {
   if (has_failed_ || retry_.is_waiting_for_receiver()) return false;
   if (is_probe_due_ && build_probe(out)) return true;
@@ -260,7 +265,10 @@ bool Requester::wants_ack_on_the_way() const {
 }
 
 void Requester::sent(queue::Instant now, std::uint64_t packets) {
-  sent_psn_ = std::max(sent_psn_, next_psn_);
+  if (next_psn_ > sent_psn_) {
+    sent_psn_ = next_psn_;
+    sent_at_ = now;
+  }
   enter_flight();
   position_.packet += packets;
   if (position_.packet == outstanding_.at(position_.seq).packets) position_ = {position_.seq + 1, 0};

@@ -49,6 +49,14 @@ class Requester {
   void forget_failure() { has_failed_ = false; }  // RESET; start() follows before anything is sent
   void stop() { leave_flight(); }                 // ERR: nothing is in flight any more
   bool is_idle() const { return acked_psn_ == outstanding_.end_psn(); }
+  // What was sent and may be answered any moment: unwrapped PSNs, and when the newest of them first left. Nothing while
+  // the peer has no receive for it.
+  struct Unanswered {
+    std::uint64_t first_psn = 0;
+    std::uint64_t end_psn = 0;
+    queue::Instant sent_at{};
+  };
+  std::optional<Unanswered> unanswered() const;
   std::uint32_t next_psn() const { return Psn::of(next_psn_).value(); }
 
  private:
@@ -118,6 +126,7 @@ class Requester {
   std::uint64_t acked_psn_ = 0;      // the oldest not acknowledged
   std::uint64_t next_psn_ = 0;       // the next to send; goes back on a loss
   std::uint64_t sent_psn_ = 0;       // one past the highest ever sent: beyond it no answer makes sense
+  queue::Instant sent_at_{};         // when that one was
   std::uint64_t ack_asked_psn_ = 0;  // one past the last packet that asked for an acknowledgement
   Outstanding::Position position_;   // of next_psn_
   bool is_in_flight_ = false;        // shares its port's budget
