@@ -19,7 +19,8 @@ queue::Result<int> socket_buffer_from(const char* text) {
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), bytes);
   if (error != std::errc{} || end != value.data() + value.size() || bytes < 0) {
     return queue::error(EINVAL, "NICLESS_SOCKET_BUFFER=" + std::string(value) +
-                                    " is no number of bytes; 0 leaves socket buffers as the system makes them");
+                                    " is no number of bytes: " + std::to_string(wire::SocketConfig{}.buffer_bytes) +
+                                    ", the default, is asked for; 0 leaves socket buffers as the system makes them");
   }
   return bytes;
 }

@@ -4,35 +4,48 @@ measured; to the right is better. The thin line goes from the worst round to the
 import html
 import math
 
+import report
 import rows
 
-ROW, TOP, LEFT, WIDTH, RIGHT = 22, 64, 200, 420, 330  # pixels
+ROW, HEAD, TITLE, LEFT, WIDTH, RIGHT = 22, 54, 26, 200, 420, 330  # pixels
 DECADES = 1.6  # to either side of the line
 COLOURS = {rows.MET: "#2a7f4f", rows.MISSED: "#b5482a", rows.UNCLEAR: "#8a8a8a"}
 
 
 def draw(document):
-    results = [result for result in document["rows"] if "median" in result]
-    height = TOP + ROW * len(results) + 34
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + RIGHT}" height="{height}" '
-             'font-family="sans-serif" font-size="12">',
-             f'<rect width="{LEFT + WIDTH + RIGHT}" height="{height}" fill="#ffffff"/>',
-             text(12, 22, "nicless beside raw sockets: how far from what is to be reached", size=15),
-             text(12, 42, subtitle(document), fill="#555555")]
+    """One table below the other."""
+    parts, top = [], HEAD
+    for table in document["tables"]:
+        drawn, top = section(table, top)
+        parts += drawn
+    width = LEFT + WIDTH + RIGHT
+    return "\n".join([
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{top}" font-family="sans-serif" font-size="12">',
+        f'<rect width="{width}" height="{top}" fill="#ffffff"/>',
+        text(12, 22, "nicless beside raw sockets: how far from what is to be reached", size=15),
+        text(12, 42, subtitle(document), fill="#555555"), *parts, "</svg>"]) + "\n"
+
+
+def section(table, top):
+    """What is drawn, and where the next one begins."""
+    results = [result for result in table["rows"] if "median" in result]
+    first = top + TITLE
+    end = first + ROW * len(results) + 4
+    parts = [text(12, top + 16, report.HEADINGS[table["buffers"]], size=13)]
     for factor in (1 / 32, 1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 32):
-        parts.append(f'<line x1="{x_of(factor):.1f}" y1="{TOP}" x2="{x_of(factor):.1f}" y2="{height - 30}" '
+        parts.append(f'<line x1="{x_of(factor):.1f}" y1="{first}" x2="{x_of(factor):.1f}" y2="{end}" '
                      f'stroke="{"#000000" if factor == 1 else "#dddddd"}"/>')
         label = "reach" if factor == 1 else f"{factor:g}x" if factor > 1 else f"1/{1 / factor:g}"
-        parts.append(text(x_of(factor), height - 14, label, anchor="middle", fill="#555555"))
+        parts.append(text(x_of(factor), end + 16, label, anchor="middle", fill="#555555"))
     for index, result in enumerate(results):
-        parts += bar(result, TOP + ROW * index)
-    return "\n".join([*parts, "</svg>"]) + "\n"
+        parts += bar(result, first + ROW * index)
+    return parts, end + 34
 
 
 def subtitle(document):
     machine = document["machine"]
     return (f"{machine['processor']}, {machine['cores']} cores, Linux {machine['kernel']}; loopback, two processes, "
-            f"socket buffers {document['buffers']}, {document['rounds']} rounds")
+            f"{document['rounds']} rounds")
 
 
 def x_of(factor):

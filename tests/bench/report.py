@@ -41,11 +41,11 @@ def explanations(results):
             yield f"{result['row']}: {result['what']} ({result['figure']}){beside}"
 
 
-def noise_lines(results, load):
+def noise_lines(table_):
     """Where the figures are not to be believed, and why."""
-    complaints = load.complaints()
-    if complaints:
-        yield "The machine was not quiet: " + "; ".join(complaints) + "."
+    results = table_["rows"]
+    if table_["noise"]:
+        yield "The machine was not quiet: " + "; ".join(table_["noise"]) + "."
     for result in results:
         if result.get("noise"):
             yield f"{result['row']}: {'; '.join(result['noise'])}"
@@ -54,8 +54,23 @@ def noise_lines(results, load):
         yield f"Too noisy to tell in {unclear} of {len(results)} rows: run it again on a quiet machine."
 
 
-def document(results, load, about):
-    return {**about, "load": load.as_json(), "rows": [rounded(result) for result in results]}
+HEADINGS = {"raised": "Socket buffers as large as the system allows",
+            "default": "Socket buffers as everybody gets them (net.core.rmem_default)"}
+
+
+def as_table(buffers, results, load):
+    """One table as JSON has it, and text() and plot.py take it."""
+    return {"buffers": buffers, "load": load.as_json(), "noise": load.complaints(),
+            "rows": [rounded(result) for result in results]}
+
+
+def text(table_):
+    results = table_["rows"]
+    return [f"{HEADINGS[table_['buffers']]}:", "", *table(results), "", *explanations(results), "", *noise_lines(table_), ""]
+
+
+def document(tables, about):
+    return {**about, "tables": tables}
 
 
 def rounded(result):

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <string>
 
 #include "wire/io/udp_socket.h"
 
@@ -21,11 +22,14 @@ TEST_CASE("where nothing is asked for it is as much as the system allows", "[soc
   CHECK(*socket_buffer_from("") == wire::SocketConfig{}.buffer_bytes);
 }
 
-TEST_CASE("anything else is EINVAL", "[socket_buffer]") {
+TEST_CASE("anything else is EINVAL, and the sentence says what is taken instead", "[socket_buffer]") {
   const auto* const text = GENERATE("4M", "-1", " 1", "1 ", "0x10", "2147483648", "default");
   const auto asked = socket_buffer_from(text);
   REQUIRE(!asked);
   CHECK(asked.error().errno_value == EINVAL);
+  CHECK(asked.error().why == "NICLESS_SOCKET_BUFFER=" + std::string(text) +
+                                 " is no number of bytes: 8388608, the default, is asked for; 0 leaves socket buffers "
+                                 "as the system makes them");
 }
 
 }  // namespace
