@@ -75,6 +75,7 @@ unsigned ProbeSocket::mtu(sa_family_t family) {
   return ::syscall(SYS_getsockopt, fd_, level, option, &value, &bytes) == 0 ? static_cast<unsigned>(value) : 1500;
 }
 
+// Where an option is not taken, no error is seen, and a host that is not there is one that does not answer.
 bool ProbeSocket::solicit(sa_family_t family) {
   const int one = 1;
   const auto set = [&](int level, int option) { ::syscall(SYS_setsockopt, fd_, level, option, &one, sizeof one); };

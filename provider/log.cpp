@@ -29,7 +29,7 @@ Log& the_log() {
   return made;
 }
 
-// One write a line, so that lines of several threads and processes do not mix.
+// One write a line, so that lines of several threads and processes do not mix. Where it fails nobody listens.
 void write_line(const std::string& sentence) {
   const std::string line = "nicless: " + sentence + "\n";
   syscall(SYS_write, STDERR_FILENO, line.data(), line.size());

@@ -46,7 +46,8 @@ void on_child_fork() {
 std::unique_ptr<wire::Trace> open_trace() {
   const char* const path = std::getenv("NICLESS_PCAP");
   if (path == nullptr || *path == '\0') return nullptr;
-  auto trace = wire::PcapTrace::open(path);
+  auto trace = wire::PcapTrace::open(
+      path, [](const std::string& sentence) { log(NICLESS_LOG_ERROR, "NICLESS_PCAP: " + sentence); });
   if (trace) return std::move(*trace);
   log(NICLESS_LOG_ERROR, "NICLESS_PCAP: " + trace.error().why);
   return nullptr;
@@ -304,6 +305,13 @@ std::optional<queue::Instant> Runtime::raise_due_events(queue::Instant now) {
 void Runtime::on_link_change() {
   links_->drain();
   look_at_ports();
+}
+
+void Runtime::on_unwatchable(int errno_value) {
+  log(NICLESS_LOG_WARN, std::string("the system does not let nicless wait for one more socket (epoll_ctl: ") +
+                            std::strerror(errno_value) +
+                            "); it looks at it every millisecond instead, which costs time and processor: see "
+                            "/proc/sys/fs/epoll/max_user_watches");
 }
 
 void Runtime::collect(wire::UdpPort& port, const wire::TurnReport& report) {

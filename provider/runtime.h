@@ -95,6 +95,7 @@ class Runtime final : public wire::ProgressOwner {
   void on_turn(wire::UdpPort& port, const wire::TurnReport& report) override;
   std::optional<queue::Instant> on_wake(queue::Instant now) override;
   void on_link_change() override;
+  void on_unwatchable(int errno_value) override;
 
  private:
   explicit Runtime(std::unique_ptr<ProcessFaults> faults);

@@ -66,6 +66,7 @@ void close_event_fd(int fd) {
 void raise_event_fd(int fd) {
   const KeepErrno keep;
   const std::uint64_t one = 1;
+  // A program that has closed the descriptor behind our back hears no more of it; else this fails at 2^64.
   ::syscall(SYS_write, fd, &one, sizeof(one));
 }
 

@@ -90,7 +90,8 @@ queue::Result<void> GroupSockets::open(const Gid& group, unsigned scope, std::sp
   auto socket = UdpSocket::open(config_for(group, scope));
   if (!socket) return socket.error();
   socket->tell_ip_options();
-  // Only what was joined by this socket, not what any other of this host has.
+  // Only what was joined by this socket, not what any other of this host has. Where the kernel does not take that, the
+  // socket, which is bound to the group, hears it on more interfaces than were asked for.
   raw::setsockopt(socket->fd(), IPPROTO_IP, IP_MULTICAST_ALL, 0);
   if (!group.is_ipv4()) raw::setsockopt(socket->fd(), IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
   if (auto joined = join_on(socket->fd(), group, interfaces); !joined) return joined;

@@ -55,23 +55,23 @@ queue::Error failed(int negative_errno, const std::string& path) {
 
 }  // namespace
 
-queue::Result<std::unique_ptr<PcapTrace>> PcapTrace::open(const std::string& path) {
+queue::Result<std::unique_ptr<PcapTrace>> PcapTrace::open(const std::string& path, Tell tell) {
   std::vector<std::byte> start;
   append_pcapng_start(start);
   int fd = open_file(path, 0);
   if (fd < 0) return failed(fd, path);
   const int claimed = claim(fd, start);
-  if (claimed == 1) return std::make_unique<PcapTrace>(fd, std::vector<std::byte>());
+  if (claimed == 1) return std::make_unique<PcapTrace>(fd, path, tell, std::vector<std::byte>());
   raw::close(fd);
   if (claimed < 0) return failed(claimed, path);
   const std::string own_path = with_process_number(path, static_cast<int>(raw::call(SYS_getpid)));
   fd = open_file(own_path, O_TRUNC);
   if (fd < 0) return failed(fd, own_path);
-  return std::make_unique<PcapTrace>(fd, std::move(start));
+  return std::make_unique<PcapTrace>(fd, own_path, tell, std::move(start));
 }
 
-PcapTrace::PcapTrace(int fd, std::vector<std::byte> unwritten)
-    : unix_offset_(offset_to_unix()), fd_(fd), unwritten_(std::move(unwritten)) {}
+PcapTrace::PcapTrace(int fd, std::string path, Tell tell, std::vector<std::byte> unwritten)
+    : path_(std::move(path)), tell_(tell), unix_offset_(offset_to_unix()), fd_(fd), unwritten_(std::move(unwritten)) {}
 
 PcapTrace::~PcapTrace() {
   if (fd_ >= 0) raw::close(fd_);
@@ -90,11 +90,12 @@ void PcapTrace::on_received(queue::Instant now, const InDatagram& datagram) {
 
 void PcapTrace::on_turn_end() {
   queue::MutexLock lock(mutex_);
-  if (fd_ >= 0 && write_all(fd_, unwritten_) < 0) {
-    raw::close(fd_);
-    fd_ = -1;
-  }
+  const int written = fd_ < 0 ? 0 : write_all(fd_, unwritten_);
   unwritten_.clear();
+  if (written == 0) return;
+  raw::close(fd_);
+  fd_ = -1;
+  tell_("the trace " + path_ + " ends here: " + std::strerror(-written));
 }
 
 std::uint64_t PcapTrace::unix_time_ns(queue::Instant now) const {

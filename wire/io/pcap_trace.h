@@ -20,9 +20,12 @@ namespace nicless::wire {
 
 class PcapTrace final : public Trace {
  public:
+  // Hears the sentence when the file cannot be written any further; on the thread whose turn ends, with its port's
+  // lock.
+  using Tell = void (*)(const std::string& sentence);
   // The error is open(2)'s or write(2)'s.
-  static queue::Result<std::unique_ptr<PcapTrace>> open(const std::string& path);
-  PcapTrace(int fd, std::vector<std::byte> unwritten);
+  static queue::Result<std::unique_ptr<PcapTrace>> open(const std::string& path, Tell tell);
+  PcapTrace(int fd, std::string path, Tell tell, std::vector<std::byte> unwritten);
   ~PcapTrace() override;
   PcapTrace(const PcapTrace&) = delete;
   PcapTrace& operator=(const PcapTrace&) = delete;
@@ -34,6 +37,8 @@ class PcapTrace final : public Trace {
  private:
   std::uint64_t unix_time_ns(queue::Instant now) const;
 
+  const std::string path_;
+  const Tell tell_;
   const queue::Duration unix_offset_;  // from the monotonic clock to UTC, as of the start
   queue::Mutex mutex_;
   int fd_ GUARDED_BY(mutex_);  // -1 once a write failed: the disk is full

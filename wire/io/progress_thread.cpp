@@ -118,7 +118,7 @@ queue::Result<void> ProgressThread::watch_links(int fd) {
 void ProgressThread::unwatch(const UdpPort& port) {
   queue::MutexLock lock(mutex_);
   for (Entry& entry : entries_) {
-    if (entry.port.get() == &port) set_watched(entry, false);
+    if (entry.port.get() == &port) static_cast<void>(set_watched(entry, false));
   }
   std::erase_if(entries_, [&](const Entry& entry) { return entry.port.get() == &port; });
 }
@@ -139,7 +139,7 @@ queue::Result<void> ProgressThread::watch_also(const std::shared_ptr<UdpPort>& p
 void ProgressThread::unwatch(int fd) {
   queue::MutexLock lock(mutex_);
   for (Entry& entry : entries_) {
-    if (entry.fd == fd && entry.is_watched) control(fds_.epoll, EPOLL_CTL_DEL, fd, entry.id);
+    if (entry.fd == fd) static_cast<void>(set_watched(entry, false));
   }
   std::erase_if(entries_, [&](const Entry& entry) { return entry.fd == fd; });
 }
@@ -152,10 +152,16 @@ void ProgressThread::take_back(UdpPort& port) {
 void ProgressThread::give_to_thread(UdpPort& port) {
   port.forget_polled();
   if (port.is_watched()) return;
-  queue::MutexLock lock(mutex_);
-  for (Entry& entry : entries_) {
-    if (entry.port.get() == &port) set_watched(entry, true);
+  int failure = 0;
+  {
+    queue::MutexLock lock(mutex_);
+    for (Entry& entry : entries_) {
+      if (entry.port.get() == &port) failure = std::min(failure, set_watched(entry, true));
+    }
   }
+  if (failure == 0) return;
+  tell_unwatchable(failure);
+  wake();  // to look at it from now on
 }
 
 void ProgressThread::leave(UdpPort& port, queue::Instant now) {
@@ -173,6 +179,7 @@ void ProgressThread::come_back(UdpPort& port, queue::Instant now) {
 void ProgressThread::wake() {
   if (is_wake_posted_.exchange(true)) return;
   const std::uint64_t one = 1;
+  // Nobody reads the counter, and it takes 2^64 of these.
   raw::call(SYS_write, fds_.wake, &one, sizeof one);
 }
 
@@ -198,7 +205,7 @@ long ProgressThread::wait(std::span<epoll_event> events) {
 
 void ProgressThread::wait_and_serve() {
   std::array<epoll_event, kReadyPerWakeMax> events;
-  const long count = wait(events);
+  const long count = wait(events);  // -EINTR, as after SIGCONT: none
   for (long i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
     switch (event.data.u64) {
@@ -272,18 +279,23 @@ std::optional<queue::Instant> ProgressThread::take_back_unpolled(queue::Instant 
 
 std::optional<queue::Instant> ProgressThread::find_unpolled(queue::Instant now) {
   std::optional<queue::Instant> look_again;
-  queue::MutexLock lock(mutex_);
-  for (Entry& entry : entries_) {
-    const UdpPort& port = *entry.port;
-    // A poller that has left is back soon, and wants to find the thread awake by then: it would have to wake it.
-    if (entry.is_watched ? port.is_left_since(now - kPollerKeeps) : port.is_polled_since(now - kPollerKeeps)) {
-      look_again = now + kPollerKeeps;
-    } else if (!entry.is_watched) {
-      set_watched(entry, true);
-      if (entry.is_main) unpolled_.push_back(entry.port);
+  int failure = 0;
+  {
+    queue::MutexLock lock(mutex_);
+    for (Entry& entry : entries_) {
+      const UdpPort& port = *entry.port;
+      // A poller that has left is back soon, and wants to find the thread awake by then: it would have to wake it.
+      if (entry.is_watched ? port.is_left_since(now - kPollerKeeps) : port.is_polled_since(now - kPollerKeeps)) {
+        look_again = now + kPollerKeeps;
+      } else if (!entry.is_watched) {
+        failure = std::min(failure, set_watched(entry, true));
+        if (entry.is_main) unpolled_.push_back(entry.port);
+      }
     }
   }
-  return look_again;
+  if (failure == 0) return look_again;
+  tell_unwatchable(failure);
+  return now + kPollerKeeps;
 }
 
 void ProgressThread::note_waiting(const UdpPort& port) {
@@ -305,6 +317,7 @@ void ProgressThread::sleep_until(std::optional<queue::Instant> deadline) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(at);
     itimerspec timer{};
     timer.it_value = {seconds.count(), std::chrono::nanoseconds(at - seconds).count()};
+    // It fails for a descriptor or a time that is none.
     raw::call(SYS_timerfd_settime, fds_.timer, TFD_TIMER_ABSTIME, &timer, nullptr);
   }
   sleeps_until_.store(timer_at_ ? timer_at_->time_since_epoch().count() : kNever);
@@ -319,18 +332,25 @@ void ProgressThread::leave_to_poller(UdpPort& port, queue::Instant now) {
       entry.habit.on_return(port.has_received_while_left());
       port.set_poller_goes(entry.habit.goes_away());
     }
-    set_watched(entry, false);
+    static_cast<void>(set_watched(entry, false));
     // take_back() forgets the poller first and then looks whether the port is watched; this goes the other way round,
-    // so that one of the two sees the other.
-    if (!port.is_polled_since(now - kPollerKeeps)) set_watched(entry, true);
+    // so that one of the two sees the other. What fails here find_unpolled() finds within kPollerKeeps.
+    if (!port.is_polled_since(now - kPollerKeeps)) static_cast<void>(set_watched(entry, true));
   }
 }
 
-void ProgressThread::set_watched(Entry& entry, bool is_watched) {
-  if (entry.is_watched == is_watched) return;
+int ProgressThread::set_watched(Entry& entry, bool is_watched) {
+  if (entry.is_watched == is_watched) return 0;
+  const int done = control(fds_.epoll, is_watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, entry.fd, entry.id);
+  if (is_watched && done < 0) return done;
+  // Only a descriptor that is not in the set cannot be taken out: that is as good.
   entry.is_watched = is_watched;
-  control(fds_.epoll, is_watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, entry.fd, entry.id);
-  entry.port->set_watched(is_watched);
+  if (entry.is_main) entry.port->set_watched(is_watched);
+  return 0;
+}
+
+void ProgressThread::tell_unwatchable(int failure) {
+  if (!has_told_unwatchable_.exchange(true)) owner_.on_unwatchable(-failure);
 }
 
 std::vector<std::shared_ptr<UdpPort>> ProgressThread::ports() {

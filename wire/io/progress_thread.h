@@ -38,6 +38,9 @@ class ProgressOwner {
   virtual std::optional<queue::Instant> on_wake(queue::Instant now) = 0;
   // What watch_links() was given is readable.
   virtual void on_link_change() {}
+  // The system does not take a socket into the epoll set, as epoll_ctl(2) says: the thread looks at its port each
+  // kPollerKeeps instead, until it does. Told once, on any thread.
+  virtual void on_unwatchable(int /*errno_value*/) {}
 };
 
 class ProgressThread {
@@ -113,7 +116,9 @@ class ProgressThread {
   void sleep_until(std::optional<queue::Instant> deadline);
   void give_to_thread(UdpPort& port) EXCLUDES(mutex_);
   void leave_to_poller(UdpPort& port, queue::Instant now) EXCLUDES(mutex_);
-  void set_watched(Entry& entry, bool is_watched) REQUIRES(mutex_);
+  // 0 or -errno; an entry that the system does not take stays one to take back, which find_unpolled() tries again.
+  int set_watched(Entry& entry, bool is_watched) REQUIRES(mutex_);
+  void tell_unwatchable(int failure) EXCLUDES(mutex_);
   std::vector<std::shared_ptr<UdpPort>> ports() EXCLUDES(mutex_);
   std::shared_ptr<UdpPort> find(std::uint64_t id) EXCLUDES(mutex_);
 
@@ -123,6 +128,7 @@ class ProgressThread {
   std::optional<queue::Instant> timer_at_;
   std::vector<std::shared_ptr<UdpPort>> unpolled_;
   std::atomic<bool> is_wake_posted_{false};
+  std::atomic<bool> has_told_unwatchable_{false};
   std::atomic<std::int64_t> sleeps_until_{kNever};
 
   queue::Mutex mutex_;

@@ -7,6 +7,8 @@
 
 #include <array>
 #include <atomic>
+#include <cstring>
+#include <initializer_list>
 #include <string>
 
 #include "wire/io/raw_syscalls.h"
@@ -45,49 +47,67 @@ void untrack(int fd) {
   }
 }
 
-void set_ipv4_options(int fd) {
-  raw::setsockopt(fd, IPPROTO_IP, IP_PKTINFO, 1);
+// Of several results the first that is a failure (a negative errno), else 0.
+int first_failure(std::initializer_list<int> results) {
+  for (const int result : results) {
+    if (result < 0) return result;
+  }
+  return 0;
+}
+
+// Without packet info nobody knows which address a datagram was sent to, which the ICRC covers: that has to be there.
+// What else may be missing on an old kernel or in a sandbox leaves a socket that works on an ordinary network: without
+// don't-fragment the id is not 0, and a receiver has to guess it; without errors a peer that is not there is a
+// timeout; without a hop limit of its own the system's default holds, 64 as well.
+int set_ipv4_options(int fd) {
   // PROBE sets don't-fragment (and with it an id of 0, which the ICRC covers) and does not believe path MTUs that
   // anybody may have told the kernel.
   raw::setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
   raw::setsockopt(fd, IPPROTO_IP, IP_RECVERR, 1);
   raw::setsockopt(fd, IPPROTO_IP, IP_TTL, kDefaultHopLimit);
   raw::setsockopt(fd, IPPROTO_IP, IP_MULTICAST_TTL, kDefaultHopLimit);
+  return raw::setsockopt(fd, IPPROTO_IP, IP_PKTINFO, 1);
 }
 
-void set_ipv6_options(int fd) {
-  raw::setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+int set_ipv6_options(int fd) {
   raw::setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
   raw::setsockopt(fd, IPPROTO_IPV6, IPV6_DONTFRAG, 1);
   raw::setsockopt(fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
   raw::setsockopt(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, kDefaultHopLimit);
   raw::setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, kDefaultHopLimit);
   raw::setsockopt(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);  // hardware sends RoCE v2 without UDP checksum
+  return raw::setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
 }
 
-void set_receive_options(int fd, int buffer_bytes) {
+// The system gives what it allows, and counts as success; without UDP_GRO datagrams come one by one.
+int set_receive_options(int fd, int buffer_bytes) {
   if (buffer_bytes > 0) raw::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, buffer_bytes);
   raw::setsockopt(fd, IPPROTO_UDP, UDP_GRO, 1);
+  return 0;
 }
 
 // Nobody reads this socket: without a filter, strangers' datagrams would keep it readable for ever.
-void drop_arrivals(int fd) {
+int drop_arrivals(int fd) {
   sock_filter take_nothing[] = {{BPF_RET | BPF_K, 0, 0, 0}};
   const sock_fprog program{1, take_nothing};
-  raw::setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, program);
+  return raw::setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, program);
 }
 
-// Only bind can fail for a reason the program can do something about; an option that an old kernel does not know
-// leaves the socket usable.
-int set_up(int fd, const SocketConfig& config) {
+// What the socket cannot do without; 0 or -errno.
+int set_options(int fd, const SocketConfig& config) {
   const bool is_ipv6 = config.address.any.sa_family == AF_INET6;
-  if (is_ipv6) raw::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, config.v6_only ? 1 : 0);
-  if (config.reuse_address) raw::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, 1);
   if (config.buffer_bytes > 0) raw::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, config.buffer_bytes);
-  config.sends_only ? drop_arrivals(fd) : set_receive_options(fd, config.buffer_bytes);
-  set_ipv4_options(fd);
-  if (is_ipv6) set_ipv6_options(fd);
-  return raw::bind(fd, &config.address.any, is_ipv6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
+  return first_failure({
+      is_ipv6 ? raw::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, config.v6_only ? 1 : 0) : 0,
+      config.reuse_address ? raw::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, 1) : 0,
+      config.sends_only ? drop_arrivals(fd) : set_receive_options(fd, config.buffer_bytes),
+      set_ipv4_options(fd),
+      is_ipv6 ? set_ipv6_options(fd) : 0,
+  });
+}
+
+int bind_to(int fd, const SocketAddress& address) {
+  return raw::bind(fd, &address.any, address.any.sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
 }
 
 }  // namespace
@@ -112,7 +132,10 @@ queue::Result<UdpSocket> UdpSocket::open(const SocketConfig& config) {
   if (fd < 0) return queue::error(-fd, "no UDP socket can be opened");
   socket.fd_ = fd;
   track(fd);
-  if (const int bound = set_up(fd, config); bound < 0) {
+  if (const int done = set_options(fd, config); done < 0) {
+    return queue::error(-done, std::string("a UDP socket cannot be set up for RoCE v2: ") + std::strerror(-done));
+  }
+  if (const int bound = bind_to(fd, config.address); bound < 0) {
     return queue::error(-bound, "UDP " + to_string(endpoint_of(config.address)) + " cannot be bound");
   }
   SocketAddress name{};
@@ -144,6 +167,7 @@ std::size_t UdpSocket::receive_buffer_bytes() const {
 void UdpSocket::tell_ip_options() {
   if (tells_ip_options_) return;
   tells_ip_options_ = true;
+  // Where one is not taken, programs see a 0 in its place.
   raw::setsockopt(fd_, IPPROTO_IP, IP_RECVTOS, 1);
   raw::setsockopt(fd_, IPPROTO_IP, IP_RECVTTL, 1);
   if (family_ != AF_INET6) return;

@@ -3,6 +3,7 @@
 // Method: traces in a folder of their own, read back as bytes; the codec of the blocks has its own tests.
 #include "wire/io/pcap_trace.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,8 +43,13 @@ std::size_t start_bytes() {
   return start.size();
 }
 
+std::vector<std::string> told;  // by any trace
+void tell(const std::string& sentence) {
+  told.push_back(sentence);
+}
+
 std::unique_ptr<PcapTrace> open(const std::string& path) {
-  auto trace = PcapTrace::open(path);
+  auto trace = PcapTrace::open(path, tell);
   REQUIRE(trace.has_value());
   return std::move(*trace);
 }
@@ -78,9 +84,19 @@ TEST_CASE("an empty file is claimed as a missing one is", "[pcap_trace]") {
 }
 
 TEST_CASE("a file that cannot be made is refused with open's errno", "[pcap_trace]") {
-  const auto trace = PcapTrace::open("/proc/nowhere/out.pcapng");
+  const auto trace = PcapTrace::open("/proc/nowhere/out.pcapng", tell);
   REQUIRE(trace.has_error());
   CHECK(trace.error().errno_value == ENOENT);
+}
+
+TEST_CASE("a file that cannot be written any further ends with one sentence", "[pcap_trace]") {
+  told.clear();
+  PcapTrace trace(::open("/dev/full", O_WRONLY | O_CLOEXEC), "/dev/full", tell, {});
+  for (int turn = 0; turn < 2; ++turn) {
+    trace.on_received(now(), {});
+    trace.on_turn_end();
+  }
+  CHECK(told == std::vector<std::string>{"the trace /dev/full ends here: No space left on device"});
 }
 
 TEST_CASE("the process number stands before the suffix of the file, not of its folder", "[pcap_trace]") {

@@ -6,6 +6,7 @@
 #include "wire/io/progress_thread.h"
 
 #include <poll.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -29,6 +30,11 @@ class Owner final : public ProgressOwner {
     const std::lock_guard lock(mutex_);
     received_ += report.received;
     last_port_ = &port;
+    changed_.notify_all();
+  }
+  void on_unwatchable(int errno_value) override {
+    const std::lock_guard lock(mutex_);
+    unwatchable_ = errno_value;
     changed_.notify_all();
   }
   std::optional<queue::Instant> on_wake(queue::Instant now) override {
@@ -62,6 +68,7 @@ class Owner final : public ProgressOwner {
   std::size_t received_ = 0;
   std::size_t wakes_ = 0;
   std::size_t deadlines_met_ = 0;
+  int unwatchable_ = 0;
   UdpPort* last_port_ = nullptr;
 
  private:
@@ -266,4 +273,26 @@ TEST_CASE("a port that is unwatched can be closed while datagrams come", "[progr
 
 TEST_CASE("the thread knows itself", "[progress]") {
   CHECK_FALSE(world().thread->is_this_thread());
+}
+
+// Its descriptor is closed for a while behind everybody's back: epoll_ctl(2) refuses it, as where a limit is reached.
+TEST_CASE("a port that the system does not let the thread wait for is looked at all the same, and told of",
+          "[progress]") {
+  Watched watched;
+  const int fd = [&] {
+    queue::MutexLock lock(watched.port->mutex);
+    return watched.port->fd();
+  }();
+  watched.port->mark_polled(now() + std::chrono::seconds(1));  // polls that go on for a second
+  world().thread->come_back(*watched.port, now());
+  const int kept = dup(fd);
+  REQUIRE(kept >= 0);
+  close(fd);
+  world().thread->take_back(*watched.port);
+  CHECK(world().owner.wait_for([](Owner& o) { return o.unwatchable_ == EBADF; }));
+  REQUIRE(dup2(kept, fd) == fd);
+  close(kept);
+  const std::size_t before = received();
+  send_to(*watched.port);
+  CHECK(world().owner.wait_for([before](Owner& o) { return o.received_ > before; }));
 }
