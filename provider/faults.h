@@ -52,6 +52,7 @@ class DeniedReceives final : public queue::ReceiveSource {
  public:
   DeniedReceives(queue::ReceiveSource& posted, ProcessFaults& faults) : posted_(posted), faults_(faults) {}
   bool take(queue::RecvWqe& out) override { return !faults_.denies_receive() && posted_.take(out); }
+  std::uint32_t sge_max() const override { return posted_.sge_max(); }
   queue::Credit& credit() override { return posted_.credit(); }
 
  private:

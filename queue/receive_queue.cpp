@@ -29,9 +29,9 @@ bool ReceiveQueue::empty() const {
 
 void ReceiveQueue::flush() {
   MutexLock lock(mutex_);
-  RecvWqe list;
-  while (ring_.take(list)) {
-    cq_.push({.wr_id = list.wr_id,
+  std::uint64_t wr_id = 0;
+  while (ring_.discard(wr_id)) {
+    cq_.push({.wr_id = wr_id,
               .status = WcStatus::WrFlushErr,
               .opcode = WcOpcode::Recv,
               .qp_num = qpn_,

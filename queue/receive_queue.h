@@ -22,6 +22,7 @@ class ReceiveSource {
   virtual ~ReceiveSource() = default;
   // Moves the oldest posted list into `out`; false when nothing is posted (the responder then answers RNR).
   virtual bool take(RecvWqe& out) = 0;
+  virtual std::uint32_t sge_max() const = 0;  // entries in the longest list
   // The room that comes back when the completion of a taken list is polled.
   virtual Credit& credit() = 0;
 };
@@ -32,7 +33,7 @@ class ReceiveQueue final : public ReceiveSource {
   ~ReceiveQueue() override;  // purges this queue's completions from the CQ
 
   std::uint32_t depth() const { return depth_; }
-  std::uint32_t sge_max() const { return sge_max_; }
+  std::uint32_t sge_max() const override { return sge_max_; }
 
   // Copies the list in; zero entries are legal. EINVAL: more than sge_max entries. ENOMEM: no room.
   Result<void> post(std::uint64_t wr_id, std::span<const Sge> sges) EXCLUDES(mutex_);

@@ -34,11 +34,16 @@ Result<void> ReceiveRing::post(std::uint64_t wr_id, std::span<const Sge> sges, c
 }
 
 bool ReceiveRing::take(RecvWqe& out) {
-  if (taken_ == posted_) return false;
   const std::size_t index = index_of(taken_);
-  out.wr_id = slots_[index].wr_id;
+  if (!discard(out.wr_id)) return false;
   const Sge* const list = sges_.at(index * sge_max_);
   out.sge_storage.assign(list, list + slots_[index].sge_count);
+  return true;
+}
+
+bool ReceiveRing::discard(std::uint64_t& wr_id) {
+  if (taken_ == posted_) return false;
+  wr_id = slots_[index_of(taken_)].wr_id;
   ++taken_;
   return true;
 }

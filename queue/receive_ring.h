@@ -20,6 +20,7 @@ class ReceiveRing {
   // EINVAL: more entries than sge_max. ENOMEM: `depth` lists are posted, or taken and not given back to `credit`.
   Result<void> post(std::uint64_t wr_id, std::span<const Sge> sges, const Credit& credit);
   bool take(RecvWqe& out);
+  bool discard(std::uint64_t& wr_id);                         // takes one whose list nobody needs
   std::uint64_t waiting() const { return posted_ - taken_; }  // posted and not taken
 
   // Forgets all that is posted and gives all room back. Call it when no completion names `credit` any more.

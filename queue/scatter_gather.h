@@ -24,6 +24,7 @@ struct SgFault {
 class SgCursor {
  public:
   SgCursor() = default;
+  explicit SgCursor(std::uint32_t sge_max) { pointers_.reserve(sge_max); }  // resolving such lists allocates nothing
 
   // Looks up every entry that is not empty; access as in MrTable::find_local. Answers with the first that may not be
   // used, which matters only to what reaches it. The list must outlive the cursor's use (refresh reads it again).

@@ -18,7 +18,7 @@ class SharedReceiveQueue final : public ReceiveSource {
   ~SharedReceiveQueue() override;  // forgets the event that nobody took; no completion may name its room any more
 
   std::uint32_t depth() const { return depth_; }
-  std::uint32_t sge_max() const { return sge_max_; }
+  std::uint32_t sge_max() const override { return sge_max_; }
   std::uint32_t limit() const EXCLUDES(mutex_);
 
   Result<void> post(std::uint64_t wr_id, std::span<const Sge> sges) EXCLUDES(mutex_);

@@ -30,7 +30,8 @@ struct Sge {
 };
 
 // Something for each entry of a list. Lists are short: room for the longest in every queue pair was a fifth of its
-// memory.
+// memory. Whoever keeps one reserves, when it is made, room for the longest list that may come: once traffic flows
+// nothing is allocated (a bad_alloc would meet whichever thread runs the engine).
 template <typename T>
 using SgeArray = boost::container::small_vector<T, 4>;
 
@@ -135,6 +136,7 @@ struct Binding {
 struct RecvWqe {
   std::uint64_t wr_id = 0;
   SgeArray<Sge> sge_storage;
+  void reserve(std::uint32_t sge_max) { sge_storage.reserve(sge_max); }
   std::span<const Sge> sges() const { return {sge_storage.data(), sge_storage.size()}; }
 };
 

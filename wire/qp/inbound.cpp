@@ -16,7 +16,14 @@ constexpr Inbound::Outcome kNoAccess{Kind::Refused, NakCode::RemoteAccessError};
 }  // namespace
 
 Inbound::Inbound(const QpParts& parts, const QpAttributes& attributes, Reasons& reasons, Peer peer)
-    : parts_(parts), attributes_(attributes), reasons_(reasons), peer_(peer), place_(receiving_of(parts)) {}
+    : parts_(parts),
+      attributes_(attributes),
+      reasons_(reasons),
+      peer_(peer),
+      place_(receiving_of(parts)),
+      cursor_(receive_sge_max(parts)) {
+  receive_.reserve(receive_sge_max(parts));
+}
 
 std::string Inbound::told(const char* status) const {
   return peer_ == Peer::Hears ? std::string("the sender gets ") + status : "the sender does not hear of it";

@@ -22,7 +22,8 @@ class Outbound {
     queue::Srqn srqn{};  // XRC requests
   };
 
-  Outbound(const QpParts& parts, const QpAttributes& attributes) : parts_(parts), attributes_(attributes) {}
+  Outbound(const QpParts& parts, const QpAttributes& attributes)
+      : parts_(parts), attributes_(attributes), cursor_(send_sge_max(parts)) {}
 
   // Looks up the list of a work request, named by its sequence number in the send queue. access: 0, or
   // kAccessLocalWrite where the list receives. Nothing if all of it may be used.

@@ -11,6 +11,15 @@
 
 namespace nicless::wire {
 
+std::uint32_t send_sge_max(const QpParts& parts) {
+  return parts.send_queue == nullptr ? 0 : parts.send_queue->limits().sge_max;
+}
+
+std::uint32_t receive_sge_max(const QpParts& parts) {
+  if (parts.xrc_domain != nullptr) return queue::kSgeMax;  // SRQs come and go, each with a limit of its own
+  return parts.receives == nullptr ? 0 : parts.receives->sge_max();
+}
+
 Receiving receiving_of(const QpParts& parts) {
   return {parts.receives, parts.recv_cq, parts.regions, parts.srq_pd.value_or(parts.pd), parts.pd};
 }

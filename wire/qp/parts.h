@@ -36,6 +36,10 @@ struct QpParts {
   std::uint16_t port_mtu = 4096;   // bytes: the largest datagram of an unreliable datagram queue pair
 };
 
+// Entries in the longest list that it may send from, or receive into.
+std::uint32_t send_sge_max(const QpParts& parts);
+std::uint32_t receive_sge_max(const QpParts& parts);
+
 // Where the receives of a message come from and complete, and whose regions it may touch. An XRC target has another one
 // for each SRQ.
 struct Receiving {

@@ -11,7 +11,8 @@ void Outstanding::start(std::uint32_t depth, std::uint64_t first_seq, std::uint6
 
 Outstanding::Record& Outstanding::begin(std::uint64_t packets, bool wants_response) {
   Record& record = at(begun_seq_++);
-  record = Record{end_psn_, packets, 0, wants_response};
+  NICLESS_CHECK(packets <= kPacketsMax);
+  record = Record{end_psn_, static_cast<std::uint32_t>(packets), 0, wants_response};
   end_psn_ += packets;
   return record;
 }

@@ -14,12 +14,13 @@ class Outstanding {
  public:
   struct Record {
     std::uint64_t first_psn = 0;
-    std::uint64_t packets = 0;    // one a request packet; for a read, one a response packet (IBTA 9.7.1)
-    std::uint64_t answered = 0;   // of a read or an atomic: response packets that arrived, in order
+    std::uint32_t packets = 0;    // one a request packet; for a read, one a response packet (IBTA 9.7.1)
+    std::uint32_t answered = 0;   // of a read or an atomic: response packets that arrived, in order
     bool wants_response = false;  // a read or an atomic: an ACK alone does not complete it
     std::uint64_t end_psn() const { return first_psn + packets; }
     bool is_unanswered() const { return wants_response && answered < packets; }
   };
+  static constexpr std::uint64_t kPacketsMax = std::uint64_t{1} << 23;  // of the longest message at the least path MTU
   // Where in the send queue a PSN stands.
   struct Position {
     std::uint64_t seq = 0;

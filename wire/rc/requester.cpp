@@ -39,7 +39,8 @@ Requester::Requester(Service service, const QpParts& parts, const QpAttributes& 
       attributes_(attributes),
       reasons_(reasons),
       counters_(counters),
-      outbound_(parts, attributes) {}
+      outbound_(parts, attributes),
+      read_cursor_(send_sge_max(parts)) {}
 
 void Requester::start() {
   acked_psn_ = next_psn_ = sent_psn_ = ack_asked_psn_ = first_unwrapped(attributes_.sq_psn);

@@ -107,7 +107,7 @@ void Requester::accept_data(queue::Instant now, std::span<const std::byte> bytes
   const std::uint64_t seq = parts_.send_queue->retired();
   const Wqe& wqe = parts_.send_queue->at(seq);
   Outstanding::Record& record = outstanding_.at(seq);
-  const std::uint64_t offset = record.answered * attributes_.path_mtu;
+  const std::uint64_t offset = std::uint64_t{record.answered} * attributes_.path_mtu;
   const std::uint64_t expected = std::min<std::uint64_t>(attributes_.path_mtu, wqe.length - offset);
   if (bytes.size() != expected) {
     reasons_.add("read wr_id 0x%llx: a response of %zu bytes came where %llu were due",

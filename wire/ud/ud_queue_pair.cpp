@@ -26,7 +26,10 @@ std::optional<queue::SgFault> fill(const queue::SgCursor& list, const PacketView
 
 }  // namespace
 
-UdQueuePair::UdQueuePair(const QpParts& parts) : UnacknowledgedQueuePair(Transport::Ud, parts) {}
+UdQueuePair::UdQueuePair(const QpParts& parts)
+    : UnacknowledgedQueuePair(Transport::Ud, parts), cursor_(receive_sge_max(parts)) {
+  receive_.reserve(receive_sge_max(parts));
+}
 
 queue::Result<void> UdQueuePair::check_opcode(const queue::Wqe& request) const {
   if (request.opcode == SendOpcode::Send || request.opcode == SendOpcode::SendImm) return {};
@@ -112,18 +115,17 @@ void UdQueuePair::place(const PacketView& packet, const OpcodeInfo& info, const 
   completion.credit = &parts_.receives->credit();
   completion.credit_count = 1;
 
-  queue::SgCursor cursor;
   static_cast<void>(
-      cursor.resolve(*parts_.regions, receiving_of(parts_).list_pd, receive_.sges(), queue::kAccessLocalWrite));
+      cursor_.resolve(*parts_.regions, receiving_of(parts_).list_pd, receive_.sges(), queue::kAccessLocalWrite));
   const std::uint64_t bytes = kGrhBytes + packet.payload.size();
-  if (bytes > cursor.length()) {
+  if (bytes > cursor_.length()) {
     reasons_.add(
         "recv wr_id 0x%llx: a datagram of %zu bytes and the 40 of its GRH do not fit the %llu bytes posted; "
         "completes with LOC_LEN_ERR",
         static_cast<unsigned long long>(receive_.wr_id), packet.payload.size(),
-        static_cast<unsigned long long>(cursor.length()));
+        static_cast<unsigned long long>(cursor_.length()));
     completion.status = WcStatus::LocLenErr;
-  } else if (const auto fault = fill(cursor, packet, datagram)) {
+  } else if (const auto fault = fill(cursor_, packet, datagram)) {
     reasons_.add("recv wr_id 0x%llx: %s; completes with LOC_PROT_ERR", static_cast<unsigned long long>(receive_.wr_id),
                  describe(*fault).c_str());
     completion.status = WcStatus::LocProtErr;

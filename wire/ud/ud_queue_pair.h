@@ -26,6 +26,7 @@ class UdQueuePair final : public UnacknowledgedQueuePair {
   void place(const PacketView& packet, const OpcodeInfo& info, const InDatagram& datagram);
 
   queue::RecvWqe receive_;
+  queue::SgCursor cursor_;  // over receive_
 };
 
 }  // namespace nicless::wire
