@@ -98,9 +98,17 @@ Result<ibv_cq*> create_cq(ibv_context* verbs, int cqe, void* cq_context, ibv_com
   return ibv_cq_ex_to_cq(&cq->release()->verbs);
 }
 
+queue::Error overrun_error(const Cq& cq) {
+  return queue::error(EIO, "the CQ is overrun: a completion came when all its entries (" +
+                               std::to_string(cq.queue.capacity()) +
+                               ") were taken, and its queue pairs went to ERR; create it with room for all that may "
+                               "complete before it is polled");
+}
+
 Result<void> resize_cq(ibv_cq* verbs, int cqe) {
   Cq& cq = cq_of(verbs);
   if (auto alive = cq.context.check_alive(); !alive) return alive;
+  if (cq.queue.is_overrun()) return overrun_error(cq);
   if (cqe < 1) return queue::error(EINVAL, "a completion queue holds one entry at least");
   if (auto resized = cq.queue.resize(static_cast<std::uint32_t>(cqe)); !resized) return resized;
   verbs->cqe = cqe;

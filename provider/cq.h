@@ -83,6 +83,9 @@ Result<std::unique_ptr<Cq>> make_cq(ibv_context* context, const CqRequest& reque
 // ibv_poll_cq, who finds none for long yields the processor.
 int poll_one(Cq& cq, queue::Completion& out);
 
+// EIO: why a CQ that is_overrun() does no more.
+queue::Error overrun_error(const Cq& cq);
+
 inline Channel& channel_of(ibv_comp_channel* channel) {
   return *reinterpret_cast<Channel*>(channel);
 }

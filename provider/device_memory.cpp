@@ -78,7 +78,7 @@ Result<void> free_dm(ibv_dm* verbs) {
   Dm& dm = dm_of(verbs);
   if (auto alive = dm.context.check_alive(); !alive) return alive;
   if (const std::uint32_t users = dm.users.load(); users != 0) {
-    return queue::error(EBUSY, std::to_string(users) + " regions of this device memory are still registered");
+    return queue::error(EBUSY, "regions of this device memory are still registered: " + std::to_string(users));
   }
   delete &dm;
   return {};

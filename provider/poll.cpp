@@ -181,9 +181,7 @@ int find(Cq& cq, Take&& take) {
 }
 
 void log_overrun(const Cq& cq) {
-  report("ibv_poll_cq", {EIO, "the CQ is overrun: a completion came when its " + std::to_string(cq.queue.capacity()) +
-                                  " entries were taken, and its queue pairs went to ERR; create it with room for all "
-                                  "that may complete before it is polled"});
+  report("ibv_poll_cq", overrun_error(cq));
 }
 
 void log_failures(Runtime& runtime, std::span<const ibv_wc> completions) {
@@ -214,6 +212,7 @@ int poll_one(Cq& cq, queue::Completion& out) {
 Result<void> req_notify_cq(ibv_cq* verbs, bool solicited_only) {
   Cq& cq = cq_of(verbs);
   if (auto alive = cq.context.check_alive(); !alive) return alive;
+  if (cq.queue.is_overrun()) return overrun_error(cq);  // no event would ever come
   cq.queue.arm(solicited_only);
   cq.empty_polls_since_armed.store(0, std::memory_order_relaxed);
   queue::MutexLock lock(cq.driving);

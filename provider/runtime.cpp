@@ -54,6 +54,11 @@ std::unique_ptr<wire::Trace> open_trace() {
 }
 
 void log_refusal(const wire::Refusal& refusal) {
+  if (refusal.to.port == 0) {  // wire/addressing.h
+    return log(NICLESS_LOG_WARN,
+               "packets to queue pair numbers below 0x100 are lost: no queue pair has such a number; give the peer's "
+               "own qp_num (remote_qpn, dest_qp_num)");
+  }
   log(NICLESS_LOG_WARN, "the kernel does not take datagrams of " + std::to_string(refusal.bytes) + " bytes to " +
                             to_string(refusal.to) + ": " + std::strerror(refusal.errno_value) +
                             "; they count as lost and are sent again");

@@ -20,7 +20,7 @@ Result<void> dealloc_td(ibv_td* verbs) {
   Td& td = *reinterpret_cast<Td*>(verbs);
   if (auto alive = td.context.check_alive(); !alive) return alive;
   if (const std::uint32_t users = td.users.load(); users != 0) {
-    return queue::error(EBUSY, std::to_string(users) + " parent domains still use this thread domain");
+    return queue::error(EBUSY, "parent domains still use this thread domain: " + std::to_string(users));
   }
   delete &td;
   return {};

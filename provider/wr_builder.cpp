@@ -147,7 +147,12 @@ void wr_abort(ibv_qp_ex* qp) NO_THREAD_SAFETY_ANALYSIS {
 }  // namespace
 
 void WrBuilder::start() {
+  // Only this thread can have put its own number there.
+  if (builder_.load() == std::this_thread::get_id()) {
+    return refuse({EINVAL, "ibv_wr_start was called again before ibv_wr_complete or ibv_wr_abort; nothing is posted"});
+  }
   building_.lock();
+  builder_.store(std::this_thread::get_id());
   requests_.clear();
   parts_.clear();
   sges_.clear();
@@ -197,8 +202,16 @@ void WrBuilder::refuse(queue::Error error) {
   if (refusal_.errno_value == 0) refusal_ = std::move(error);
 }
 
+void WrBuilder::abort() {
+  if (builder_.exchange({}) != std::thread::id()) building_.unlock();
+}
+
 queue::Result<void> WrBuilder::complete(Qp& qp) {
+  if (builder_.load() == std::thread::id()) {
+    return queue::error(EINVAL, "there is nothing to complete: ibv_wr_start comes first");
+  }
   const std::lock_guard unlocked_at_the_end(building_, std::adopt_lock);
+  builder_.store({});
   attach_parts();
   if (refusal_.errno_value != 0) return refusal_;
   return post_built(qp, requests_);

@@ -5,9 +5,11 @@
 
 #include <infiniband/verbs.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "provider/qp.h"
@@ -21,7 +23,8 @@ class WrBuilder {
  public:
   // send_ops_flags: the operations that the queue pair was created with; each other one is refused.
   explicit WrBuilder(std::uint64_t send_ops_flags) : send_ops_flags_(send_ops_flags) {}
-  void start() ACQUIRE(building_);
+  // Once more on the thread that builds already: that batch is refused, instead of a wait for itself without end.
+  void start() ACQUIRE(building_) NO_THREAD_SAFETY_ANALYSIS;
   // The next work request, with the wr_id and flags that stand in the ibv_qp_ex.
   void begin(const ibv_qp_ex& qp, queue::SendOpcode opcode) REQUIRES(building_);
   // The one that was begun last, to be filled in.
@@ -29,8 +32,9 @@ class WrBuilder {
   void add_list(std::span<const ibv_sge> list) REQUIRES(building_);
   void add_inline(const void* data, std::size_t length) REQUIRES(building_);
   void refuse(queue::Error error) REQUIRES(building_);  // the first refusal is the one completed with
+  // EINVAL where nothing was started.
   queue::Result<void> complete(Qp& qp) RELEASE(building_) NO_THREAD_SAFETY_ANALYSIS;
-  void abort() RELEASE(building_) { building_.unlock(); }
+  void abort() RELEASE(building_) NO_THREAD_SAFETY_ANALYSIS;
 
  private:
   // Of one work request: where its list and inline data begin in the common stores.
@@ -42,6 +46,7 @@ class WrBuilder {
 
   const std::uint64_t send_ops_flags_;
   queue::Mutex building_;
+  std::atomic<std::thread::id> builder_{};  // whoever has building_; no thread: nobody
   std::vector<queue::Wqe> requests_ GUARDED_BY(building_);
   std::vector<Parts> parts_ GUARDED_BY(building_);
   std::vector<queue::Sge> sges_ GUARDED_BY(building_);

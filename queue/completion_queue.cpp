@@ -192,8 +192,8 @@ Result<void> CompletionQueue::resize(std::uint32_t capacity) {
   }
   MutexLock lock(mutex_);
   if (capacity < completions_.size()) {
-    return error(EINVAL, std::to_string(completions_.size()) + " completions wait in the queue, they do not fit " +
-                             std::to_string(capacity) + " entries; poll them first");
+    return error(EINVAL, "what waits in the queue, " + std::to_string(completions_.size()) +
+                             " in all, does not fit a capacity of " + std::to_string(capacity) + "; poll it first");
   }
   capacity_ = capacity;
   return {};

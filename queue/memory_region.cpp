@@ -211,9 +211,8 @@ Result<void> MrTable::remove(LKey lkey) {
   const auto found = regions_.find(lkey);
   if (found == regions_.end()) return error(EINVAL, "this region is not registered");
   if (const std::uint32_t windows = found->second.windows; windows > 0) {
-    return error(EBUSY, std::to_string(windows) +
-                            " memory windows are bound to this region; invalidate them, or "
-                            "deallocate them, first");
+    return error(EBUSY, "memory windows are bound to this region (" + std::to_string(windows) +
+                            "); invalidate them, or deallocate them, first");
   }
   const MemoryKeys keys = found->second.keys;
   indexes_.erase(index_of(keys.lkey.value()));

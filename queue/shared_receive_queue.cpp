@@ -26,11 +26,14 @@ Result<void> SharedReceiveQueue::post(std::uint64_t wr_id, std::span<const Sge> 
 bool SharedReceiveQueue::take(RecvWqe& out) {
   MutexLock lock(mutex_);
   if (!ring_.take(out)) return false;
-  if (ring_.waiting() < limit_) {
-    limit_ = 0;
-    events_.push({.type = AsyncType::SrqLimitReached, .handle = handle_});
-  }
+  raise_if_low();
   return true;
+}
+
+void SharedReceiveQueue::raise_if_low() {
+  if (ring_.waiting() >= limit_) return;
+  limit_ = 0;
+  events_.push({.type = AsyncType::SrqLimitReached, .handle = handle_});
 }
 
 Result<void> SharedReceiveQueue::set_limit(std::uint32_t limit) {
@@ -40,6 +43,7 @@ Result<void> SharedReceiveQueue::set_limit(std::uint32_t limit) {
   }
   MutexLock lock(mutex_);
   limit_ = limit;
+  raise_if_low();
   return {};
 }
 

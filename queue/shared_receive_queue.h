@@ -25,10 +25,13 @@ class SharedReceiveQueue final : public ReceiveSource {
   bool take(RecvWqe& out) override EXCLUDES(mutex_);
   Credit& credit() override { return credit_; }
 
-  // Arms the one-shot limit; 0 disarms. The event comes with the next take that leaves fewer. EINVAL: above the depth.
+  // Arms the one-shot limit; 0 disarms. The event comes as soon as fewer are posted: at once, or with the take that
+  // leaves fewer. EINVAL: above the depth.
   Result<void> set_limit(std::uint32_t limit) EXCLUDES(mutex_);
 
  private:
+  void raise_if_low() REQUIRES(mutex_);
+
   const std::uint32_t depth_;
   const std::uint32_t sge_max_;
   AsyncEvents& events_;

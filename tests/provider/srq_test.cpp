@@ -36,7 +36,9 @@ struct Srq {
 
 TEST_CASE("an SRQ tells its size, takes a limit, and refuses what it cannot do", "[srq]") {
   Device device;
-  const Srq srq(device, 8);
+  Srq srq(device, 8);
+  Memory memory(device, 64);
+  for (std::uint64_t i = 0; i < 3; ++i) REQUIRE(srq.post(i, memory.sge(0, 8)) == 0);
   ibv_srq_attr attr{};
   REQUIRE(ibv_query_srq(srq.srq, &attr) == 0);
   CHECK(attr.max_wr == 8);

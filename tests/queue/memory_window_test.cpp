@@ -137,7 +137,7 @@ TEST_CASE("a region is busy while windows are bound to it, whichever way they go
   for (const RKey rkey : {one, two, three}) REQUIRE(t.table.bind(kQp, t.binding(rkey)));
   const auto refused = t.table.remove(t.keys.lkey);
   CHECK(errno_of(refused) == EBUSY);
-  CHECK(why(refused) == "3 memory windows are bound to this region; invalidate them, or deallocate them, first");
+  CHECK(why(refused) == "memory windows are bound to this region (3); invalidate them, or deallocate them, first");
   CHECK(errno_of(t.table.change(t.keys.lkey, {.place = {}, .pd = {}, .access = kAccessLocalWrite})) == EBUSY);
   CHECK(t.table.remove_window(one));
   REQUIRE(t.table.invalidate(kQp, two));

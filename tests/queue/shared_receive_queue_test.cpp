@@ -55,6 +55,14 @@ TEST_CASE("the limit raises one event, with the take that leaves fewer", "[queue
   CHECK_FALSE(f.events.take());
 }
 
+TEST_CASE("a limit above what is posted raises its event at once", "[queue][srq]") {
+  SrqFixture f;
+  f.take();
+  REQUIRE(f.srq.set_limit(4));
+  CHECK(f.events.take() == AsyncEvent{.type = AsyncType::SrqLimitReached, .handle = &f});
+  CHECK(f.srq.limit() == 0);
+}
+
 TEST_CASE("a limit of 0 disarms, one above the depth is refused", "[queue][srq]") {
   SrqFixture f;
   REQUIRE(f.srq.set_limit(4));

@@ -105,7 +105,7 @@ class Requester {
   void answer_gap(queue::Instant now, std::uint64_t psn, std::uint64_t newest_psn);
   bool spend_retry();  // fails the queue pair when none is left
   void resend_from(std::uint64_t psn);
-  void refused_for_srq();
+  void refused_as_invalid();
   void refused(queue::WcStatus status, const char* why);
   void fail(queue::WcStatus status);
   void fail_local_if_due();

@@ -8,6 +8,7 @@
 
 namespace nicless::wire {
 
+using queue::SendOpcode;
 using queue::WcStatus;
 using queue::Wqe;
 
@@ -55,10 +56,7 @@ void Requester::on_nak(queue::Instant now, NakCode code, std::uint64_t psn) {
       return;
     case NakCode::InvalidRequest:
     case NakCode::InvalidRdRequest:
-      if (service_ == Service::Xrc) return refused_for_srq();
-      return refused(WcStatus::RemInvReqErr,
-                     "the peer refused the request as invalid (too long for the receive posted there, or what its "
-                     "qp_access_flags or its max_dest_rd_atomic do not allow)");
+      return refused_as_invalid();
     case NakCode::RemoteAccessError:
       return refused(WcStatus::RemAccessErr,
                      "the peer refused access; check rkey, address range and the access flags of its region");
@@ -93,7 +91,7 @@ void Requester::on_data(queue::Instant now, const PacketView& packet, Family fam
   const std::uint64_t seq = parts_.send_queue->retired();
   if (seq == outstanding_.begun_seq() || !outstanding_.at(seq).is_unanswered()) return;  // nobody asked for data here
   const Wqe& wqe = parts_.send_queue->at(seq);
-  if ((family == Family::ReadResponse) != (wqe.opcode == queue::SendOpcode::Read)) {
+  if ((family == Family::ReadResponse) != (wqe.opcode == SendOpcode::Read)) {
     reasons_.add("wr_id 0x%llx: the response is of another operation", static_cast<unsigned long long>(wqe.wr_id));
     return fail(WcStatus::BadRespErr);
   }
@@ -255,15 +253,21 @@ void Requester::refused(WcStatus status, const char* why) {
   fail(status);
 }
 
-void Requester::refused_for_srq() {
-  const std::uint32_t srqn = parts_.send_queue->at(parts_.send_queue->retired()).remote_srqn.value();
-  refused(
-      WcStatus::RemInvReqErr,
-      queue::format("the peer refused the request as invalid (remote_srqn 0x%x is none of its XRC domain's SRQs, the "
-                    "message is too long for the receive posted there, or its queue pair does not take the "
-                    "operation)",
-                    srqn)
-          .c_str());
+// A NAK does not say what is invalid: the request does, or lets one guess.
+void Requester::refused_as_invalid() {
+  const Wqe& oldest = parts_.send_queue->at(parts_.send_queue->retired());
+  const bool is_atomic = oldest.opcode == SendOpcode::CompareSwap || oldest.opcode == SendOpcode::FetchAdd;
+  std::string why =
+      "too long for the receive posted there, or what its qp_access_flags or its max_dest_rd_atomic do not allow";
+  if (is_atomic && oldest.remote_addr % 8 != 0) {
+    why = "the address of an atomic has to be a multiple of 8";
+  } else if (service_ == Service::Xrc) {
+    why = queue::format(
+        "remote_srqn 0x%x is none of its XRC domain's SRQs, the message is too long for the receive "
+        "posted there, or its queue pair does not take the operation",
+        oldest.remote_srqn.value());
+  }
+  refused(WcStatus::RemInvReqErr, ("the peer refused the request as invalid (" + why + ")").c_str());
 }
 
 void Requester::fail(WcStatus status) {

@@ -95,8 +95,8 @@ const std::vector<Mistake> kMistakesInMessages{
      [](Bench& bench) { return remote(bench, IBV_WR_RDMA_READ, Ways{.max_dest_rd_atomic = 0}); }},
     {"an atomic at an address that is no multiple of 8",
      "send REM_INV_REQ_ERR",
-     {"qp {c} send wr_id 0x1: the peer refused the request as invalid (too long for the receive posted there, or "
-      "what its qp_access_flags or its max_dest_rd_atomic do not allow)",
+     {"qp {c} send wr_id 0x1: the peer refused the request as invalid (the address of an atomic has to be a multiple "
+      "of 8)",
       "qp {d} received an atomic at {address}, which is not a multiple of 8; the sender gets REM_INV_REQ_ERR"},
      [](Bench& bench) { return remote(bench, IBV_WR_ATOMIC_FETCH_AND_ADD, Ways{}, 4); }},
     {"an atomic into a list that does not hold 8 bytes",
@@ -158,6 +158,17 @@ const std::vector<Mistake> kMistakesInMessages{
        REQUIRE(send_datagram(bench, datagrams.a, datagrams.b, kQkey, 5000) == 0);
        return bench.completions(1, 0);
      }},
+    {"a datagram to a number that no queue pair has",
+     "send SUCCESS",
+     {"packets to queue pair numbers below 0x100 are lost: no queue pair has such a number; give the peer's own qp_num "
+      "(remote_qpn, dest_qp_num)"},
+     [](Bench& bench) {
+       Datagrams datagrams(bench);
+       ibv_ah* const ah = make_ah(bench.device, 0);
+       REQUIRE(post_datagram(datagrams.a, ah, 0x11, bench.memory.sge(0, 8), kQkey) == 0);
+       REQUIRE(ibv_destroy_ah(ah) == 0);
+       return bench.completions(1, 0);
+     }},
     {"a receive of a datagram without room for its GRH",
      "send SUCCESS, recv LOC_LEN_ERR",
      {"qp {d} recv wr_id 0x2: a datagram of 8 bytes and the 40 of its GRH do not fit the 47 bytes posted; "
@@ -194,9 +205,13 @@ const std::vector<Mistake> kMistakesInMessages{
        return bench.completions(1, 1);
      }},
     {"more completions than the CQ holds",
-     "event CQ_ERR, ibv_poll_cq -1",
-     {"ibv_poll_cq: EIO, the CQ is overrun: a completion came when its 1 entries were taken, and its queue pairs went "
-      "to ERR; create it with room for all that may complete before it is polled",
+     "event CQ_ERR, ibv_poll_cq -1, ibv_req_notify_cq EIO, ibv_resize_cq EIO",
+     {"ibv_poll_cq: EIO, the CQ is overrun: a completion came when all its entries (1) were taken, and its queue pairs "
+      "went to ERR; create it with room for all that may complete before it is polled",
+      "ibv_req_notify_cq: EIO, the CQ is overrun: a completion came when all its entries (1) were taken, and "
+      "its queue pairs went to ERR; create it with room for all that may complete before it is polled",
+      "ibv_resize_cq: EIO, the CQ is overrun: a completion came when all its entries (1) were taken, and its "
+      "queue pairs went to ERR; create it with room for all that may complete before it is polled",
       "qp {qp} its completion queue is overrun and took no more of its completions; it goes to ERR (QP_FATAL)"},
      [](Bench& bench) {
        Cq small(bench.device, 1);
@@ -213,7 +228,9 @@ const std::vector<Mistake> kMistakesInMessages{
        std::string answer = event.event_type == IBV_EVENT_CQ_ERR ? "event CQ_ERR" : "another event";
        ibv_ack_async_event(&event);
        ibv_wc wc{};
-       return answer + ", ibv_poll_cq " + std::to_string(ibv_poll_cq(small.cq, 1, &wc));
+       answer += ", ibv_poll_cq " + std::to_string(ibv_poll_cq(small.cq, 1, &wc));
+       answer += ", ibv_req_notify_cq " + Bench::errno_name(ibv_req_notify_cq(small.cq, 0));
+       return answer + ", ibv_resize_cq " + Bench::errno_name(ibv_resize_cq(small.cq, 8));
      }},
 };
 

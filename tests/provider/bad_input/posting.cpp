@@ -158,6 +158,21 @@ const std::vector<Mistake> kMistakesInPosting{
        ibv_wr_set_sge_list(built.ex, list.size(), list.data());
        return Bench::errno_name(ibv_wr_complete(built.ex));
      }},
+    {"ibv_wr_start twice, and ibv_wr_complete twice",
+     "EINVAL, EINVAL",
+     {"ibv_wr_complete qp {qp}: EINVAL, ibv_wr_start was called again before ibv_wr_complete or ibv_wr_abort; nothing "
+      "is "
+      "posted",
+      "ibv_wr_complete qp {qp}: EINVAL, there is nothing to complete: ibv_wr_start comes first"},
+     [](Bench& bench) {
+       WithBuilder built(bench);
+       ibv_wr_start(built.ex);
+       ibv_wr_send(built.ex);
+       ibv_wr_start(built.ex);
+       ibv_wr_send(built.ex);
+       const std::string first = Bench::errno_name(ibv_wr_complete(built.ex));
+       return first + ", " + Bench::errno_name(ibv_wr_complete(built.ex));
+     }},
     {"too many SGEs in a receive",
      "EINVAL",
      {"ibv_post_recv qp {a}: EINVAL, num_sge is 5, a list of this queue has at most 4 entries"},
