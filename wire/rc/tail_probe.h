@@ -16,8 +16,9 @@ class TailProbe {
  public:
   static constexpr queue::Duration kSilenceMin = std::chrono::microseconds(500);
   // Before a round trip was measured. One packet that nobody answers is a peer that is not there yet, and the ack
-  // timeout's; so many at once were dropped together, as when many begin to send to one receiver's socket buffer.
-  static constexpr queue::Duration kSilenceUnmeasured = std::chrono::milliseconds(4);
+  // timeout's; so many at once were dropped together, as when many begin to send to one receiver's socket buffer. A
+  // peer that is only farther away than this answers one packet twice.
+  static constexpr queue::Duration kSilenceUnmeasured = std::chrono::milliseconds(1);
   static constexpr std::uint32_t kFlightUnmeasured = 12;
 
   // Packets up to this unwrapped PSN have gone out now; wants_ack: the last of them asks for an answer.
