@@ -5,6 +5,7 @@
 #include <netinet/udp.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <span>
 #include <utility>
@@ -23,18 +24,15 @@ namespace nicless::wire {
 namespace {
 
 constexpr std::size_t kVectorsPerMessageMax = 1024;  // UIO_MAXIOV
+constexpr std::size_t kVectorsPerDatagramMax = kPayloadSpansMax + 2;
 // One segmented datagram must fit the length field of an IP packet, headers included.
 constexpr std::size_t kGroupBytesMax = 65000;
 // A socket reports a pending ICMP error instead of sending; the next attempt sends. More errors than this in a row mean
 // something else.
 constexpr int kAttemptsMax = 4;
 
-std::size_t vectors_of(const OutDatagram& datagram) {
-  return 2 + datagram.span_count;
-}
-
-iovec vector_of(const std::byte* start, std::size_t bytes) {
-  return {const_cast<std::byte*>(start), bytes};  // sendmsg only reads
+iovec vector_of(std::span<const std::byte> bytes) {
+  return {const_cast<std::byte*>(bytes.data()), bytes.size()};  // sendmsg only reads
 }
 
 // What sendmsg reports for an ICMP error about an earlier datagram, which has nothing to do with this one.
@@ -82,23 +80,40 @@ ControlWriter address(const OutDatagram& datagram, int family, SocketAddress& na
 }  // namespace
 
 SendBatch::SendBatch()
-    : datagrams_(kDatagramsMax), messages_(kDatagramsMax), names_(kDatagramsMax), controls_(kDatagramsMax) {
+    : datagrams_(kDatagramsMax),
+      messages_(kDatagramsMax),
+      vectors_(kDatagramsMax * kVectorsPerDatagramMax),
+      seams_(kDatagramsMax),
+      names_(kDatagramsMax),
+      controls_(kDatagramsMax) {
   groups_.reserve(kDatagramsMax);
 }
 
+// One pass, so that each datagram is read while it is in the cache. The kernel numbers the segments of one message from
+// 0 in the IPv4 identification, which the ICRC covers.
 void SendBatch::send(const Outlet& outlet, queue::Instant now, Trace* trace) {
-  group(outlet.own.can_segment());
-  seal_all();
-  send_groups(outlet, now, trace);
+  groups_.clear();
+  for (std::size_t i = 0; i < count_; ++i) {
+    const bool may_join = !groups_.empty() && outlet.own.can_segment();
+    const bool joins_last = may_join && joins(groups_.back(), datagrams_[i]);
+    if (!joins_last) open_group(i);
+    seal(datagrams_[i], static_cast<std::uint16_t>(groups_.back().count));
+    append(i);
+  }
+  submit_all(outlet, now, trace);
 }
 
 void SendBatch::send_sealed(const Outlet& outlet, queue::Instant now, Trace* trace) {
-  group(false);
-  send_groups(outlet, now, trace);
+  groups_.clear();
+  for (std::size_t i = 0; i < count_; ++i) {
+    open_group(i);
+    append(i);
+  }
+  submit_all(outlet, now, trace);
 }
 
-void SendBatch::send_groups(const Outlet& outlet, queue::Instant now, Trace* trace) {
-  write_messages(outlet.own);
+void SendBatch::submit_all(const Outlet& outlet, queue::Instant now, Trace* trace) {
+  for (std::size_t g = 0; g < groups_.size(); ++g) write_message(outlet.own, groups_[g], g);
   submit(outlet);
   if (trace != nullptr) {
     for (std::size_t i = 0; i < count_; ++i) trace->on_sent(now, datagrams_[i]);
@@ -114,14 +129,9 @@ bool SendBatch::take_error_hint() {
   return std::exchange(has_error_hint_, false);
 }
 
-void SendBatch::group(bool may_join) {
-  groups_.clear();
-  for (std::size_t i = 0; i < count_; ++i) {
-    const bool joined = may_join && !groups_.empty() && joins(groups_.back(), datagrams_[i]);
-    if (!joined) groups_.push_back({i, 0, 0});
-    ++groups_.back().count;
-    groups_.back().vectors += vectors_of(datagrams_[i]);
-  }
+void SendBatch::open_group(std::size_t index) {
+  const std::size_t first_vector = groups_.empty() ? 0 : groups_.back().first_vector + groups_.back().vectors;
+  groups_.push_back({index, 0, first_vector, 0});
 }
 
 // All segments have one size; only the last may be shorter, so nothing follows a shorter one.
@@ -130,41 +140,39 @@ bool SendBatch::joins(const Group& group, const OutDatagram& next) const {
   const OutDatagram& last = datagrams_[group.first + group.count - 1];
   return last.size() == first.size() && next.size() <= first.size() && next.to == first.to && next.from == first.from &&
          next.ip == first.ip && (group.count + 1) * first.size() <= kGroupBytesMax &&
-         group.vectors + vectors_of(next) <= kVectorsPerMessageMax;
+         group.vectors + next.span_count + 1 <= kVectorsPerMessageMax;
 }
 
-// The kernel numbers the segments of one datagram from 0 in the IPv4 identification, which the ICRC covers.
-void SendBatch::seal_all() {
-  for (const Group& group : groups_) {
-    for (std::size_t i = 0; i < group.count; ++i) {
-      seal(datagrams_[group.first + i], static_cast<std::uint16_t>(i));
-    }
-  }
+// A sealed datagram goes to the end of the last group.
+void SendBatch::append(std::size_t index) {
+  const OutDatagram& datagram = datagrams_[index];
+  append_vector(groups_.back().count == 0 ? datagram.header_view() : join(index));
+  for (std::size_t s = 0; s < datagram.span_count; ++s) append_vector(datagram.spans[s]);
+  append_vector(datagram.trailer_view());
+  ++groups_.back().count;
 }
 
-void SendBatch::write_messages(const UdpSocket& socket) {
-  std::size_t vectors = 0;
-  for (const Group& group : groups_) vectors += group.vectors;
-  if (vectors_.size() < vectors) vectors_.resize(vectors);
-  std::size_t next_vector = 0;
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    messages_[g].msg_hdr.msg_iov = &vectors_[next_vector];
-    messages_[g].msg_hdr.msg_iovlen = groups_[g].vectors;
-    for (std::size_t i = 0; i < groups_[g].count; ++i) {
-      const OutDatagram& datagram = datagrams_[groups_[g].first + i];
-      vectors_[next_vector++] = vector_of(datagram.header.data(), datagram.header_bytes);
-      for (std::size_t s = 0; s < datagram.span_count; ++s) {
-        vectors_[next_vector++] = vector_of(datagram.spans[s].data(), datagram.spans[s].size());
-      }
-      vectors_[next_vector++] = vector_of(datagram.trailer.data(), datagram.trailer_view().size());
-    }
-    write_message(socket, groups_[g], g);
-  }
+void SendBatch::append_vector(std::span<const std::byte> bytes) {
+  Group& group = groups_.back();
+  vectors_[group.first_vector + group.vectors++] = vector_of(bytes);
+}
+
+// Takes the last trailer of the group out of the vectors, and answers with what stands in its place.
+std::span<const std::byte> SendBatch::join(std::size_t index) {
+  --groups_.back().vectors;
+  Seam& seam = seams_[index];
+  std::ranges::copy(datagrams_[index].header, seam.bytes.begin() + Seam::kHeaderAt);
+  const std::span<const std::byte> trailer = datagrams_[index - 1].trailer_view();
+  const std::size_t start = Seam::kHeaderAt - trailer.size();
+  std::ranges::copy(trailer, seam.bytes.begin() + static_cast<std::ptrdiff_t>(start));
+  return std::span(seam.bytes).subspan(start, trailer.size() + datagrams_[index].header_bytes);
 }
 
 void SendBatch::write_message(const UdpSocket& socket, const Group& group, std::size_t index) {
   const OutDatagram& first = datagrams_[group.first];
   msghdr& message = messages_[index].msg_hdr;
+  message.msg_iov = &vectors_[group.first_vector];
+  message.msg_iovlen = group.vectors;
   ControlWriter control = address(first, socket.family(), names_[index], controls_[index].bytes, message);
   if (group.count > 1) control.append(IPPROTO_UDP, UDP_SEGMENT, static_cast<std::uint16_t>(first.size()));
 }
@@ -217,19 +225,22 @@ void SendBatch::submit(std::size_t first, std::size_t end, UdpSocket& socket) {
 }
 
 void SendBatch::send_singly(UdpSocket& socket, const Group& group) {
-  iovec* vectors = messages_[static_cast<std::size_t>(&group - groups_.data())].msg_hdr.msg_iov;
-  for (std::size_t i = 0; i < group.count; ++i) {
-    OutDatagram& datagram = datagrams_[group.first + i];
+  std::array<iovec, kVectorsPerDatagramMax> vectors;
+  for (std::size_t i = group.first; i < group.first + group.count; ++i) {
+    OutDatagram& datagram = datagrams_[i];
     seal(datagram, 0);
     SocketAddress name;
     Control control;
     mmsghdr single{};
     address(datagram, socket.family(), name, control.bytes, single.msg_hdr);
-    single.msg_hdr.msg_iov = vectors;
-    single.msg_hdr.msg_iovlen = vectors_of(datagram);
+    std::size_t count = 0;
+    vectors[count++] = vector_of(datagram.header_view());
+    for (std::size_t s = 0; s < datagram.span_count; ++s) vectors[count++] = vector_of(datagram.spans[s]);
+    vectors[count++] = vector_of(datagram.trailer_view());
+    single.msg_hdr.msg_iov = vectors.data();
+    single.msg_hdr.msg_iovlen = count;
     const int sent = raw::sendmmsg(socket.fd(), &single, 1);
-    if (sent < 0) refuse({group.first + i, 1, 0}, -sent);
-    vectors += vectors_of(datagram);
+    if (sent < 0) refuse({i, 1, 0, 0}, -sent);
   }
 }
 

@@ -34,4 +34,11 @@ void Bth::encode(std::span<std::byte, kSize> out) const {
   w.u24<9>(psn.value());
 }
 
+void Bth::renumber(std::span<std::byte, kSize> encoded, Psn psn, bool ack_req) {
+  constexpr std::size_t kAckReqAt = 8;
+  FixedWriter<kSize - kAckReqAt> w(encoded.subspan<kAckReqAt>());
+  w.u8<0>(ack_req ? 0x80 : 0);
+  w.u24<1>(psn.value());
+}
+
 }  // namespace nicless::wire

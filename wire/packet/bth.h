@@ -29,6 +29,8 @@ struct Bth {
 
   static Bth decode(std::span<const std::byte, kSize> in);
   void encode(std::span<std::byte, kSize> out) const;
+  // Writes another PSN and ack request into an encoded header.
+  static void renumber(std::span<std::byte, kSize> encoded, Psn psn, bool ack_req);
   friend bool operator==(const Bth&, const Bth&) = default;
 };
 

@@ -39,6 +39,7 @@ struct OutDatagram {
   std::array<std::byte, 256> own_payload{};
 
   std::size_t size() const { return header_bytes + payload_bytes + pad_bytes + kIcrcBytes; }
+  std::span<const std::byte> header_view() const { return std::span(header).first(header_bytes); }
   std::span<const std::byte> trailer_view() const { return std::span(trailer).first(pad_bytes + kIcrcBytes); }
 };
 

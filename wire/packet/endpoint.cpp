@@ -47,12 +47,6 @@ std::string ipv6_text(const Gid& gid) {
 
 }  // namespace
 
-bool Gid::is_ipv4() const {
-  const auto is_zero = [](std::byte b) { return b == std::byte{0}; };
-  return std::all_of(bytes.begin(), bytes.begin() + 10, is_zero) && bytes[10] == std::byte{0xff} &&
-         bytes[11] == std::byte{0xff};
-}
-
 std::string to_string(const Gid& gid) {
   if (!gid.is_ipv4()) return ipv6_text(gid);
   const auto part = [&gid](int i) { return std::to_integer<unsigned>(gid.bytes[i]); };

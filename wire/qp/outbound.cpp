@@ -63,25 +63,44 @@ std::optional<SgFault> Outbound::look_up(std::uint64_t seq, const Wqe& wqe, std:
   return cursor_.resolve(*parts_.regions, parts_.pd, wqe.sges, access);
 }
 
-bool Outbound::is_last(const Wqe& wqe, std::uint64_t packet) const {
-  return packet + 1 == packets_for(wqe.length, attributes_.path_mtu);
-}
-
 std::optional<SgFault> Outbound::build(std::uint64_t seq, const Wqe& wqe, std::uint64_t packet, const Numbers& numbers,
                                        OutDatagram& out) {
   const std::uint64_t mtu = attributes_.path_mtu;
   const std::uint64_t offset = packet * mtu;
-  const bool is_end = is_last(wqe, packet);
   begin_datagram(attributes_, out);
   if (auto fault = append_bytes(seq, wqe, offset, std::min(mtu, wqe.length - offset), out)) return fault;
 
+  const bool is_middle = packet != 0 && !is_last(wqe, packet);
+  if (is_middle && middle_seq_ == seq) {
+    build_next_middle(numbers, out);
+    return std::nullopt;
+  }
+  build_headers(wqe, packet, numbers, out);
+  if (is_middle) {
+    middle_seq_ = seq;
+    middle_header_bytes_ = out.header_bytes;
+    std::copy_n(out.header.begin(), middle_header_.size(), middle_header_.begin());
+  }
+  return std::nullopt;
+}
+
+void Outbound::build_headers(const Wqe& wqe, std::uint64_t packet, const Numbers& numbers, OutDatagram& out) {
+  const bool is_end = is_last(wqe, packet);
   Headers headers = headers_for(attributes_, op_of(wqe, packet == 0, is_end), numbers);
   headers.bth.solicited = is_end && wqe.solicited;
   headers.imm.network_order = wqe.imm_or_key;
   headers.ieth.rkey = queue::RKey(wqe.imm_or_key);
   if (packet == 0) headers.reth = Reth{wqe.remote_addr, wqe.rkey, static_cast<std::uint32_t>(wqe.length)};
   finish_headers(headers, out);
-  return std::nullopt;
+}
+
+// A middle packet is full, so it has no pad.
+void Outbound::build_next_middle(const Numbers& numbers, OutDatagram& out) {
+  std::ranges::copy(middle_header_, out.header.begin());
+  Bth::renumber(std::span(out.header).first<Bth::kSize>(), numbers.psn, numbers.wants_ack);
+  out.header_bytes = middle_header_bytes_;
+  out.dest_qp = attributes_.dest_qpn;
+  out.pad_bytes = 0;
 }
 
 queue::Result<void> Outbound::carry_out(const Wqe& wqe) {

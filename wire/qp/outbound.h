@@ -3,6 +3,7 @@
 // window and no answers: those are the requester's, of whichever transport. IBTA 9.3, 9.4, 9.7.3. Port-bound.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -37,14 +38,23 @@ class Outbound {
                                              std::uint64_t length, OutDatagram& out);
   // Binds or invalidates a window: the whole of such a request. EINVAL: why it fails with MW_BIND_ERR.
   queue::Result<void> carry_out(const queue::Wqe& wqe);
-  bool is_last(const queue::Wqe& wqe, std::uint64_t packet) const;
-  void reset() { cursor_seq_.reset(); }
+  bool is_last(const queue::Wqe& wqe, std::uint64_t packet) const {
+    return (packet + 1) * attributes_.path_mtu >= wqe.length;
+  }
+  void reset() { cursor_seq_.reset(), middle_seq_.reset(); }
 
  private:
+  void build_headers(const queue::Wqe& wqe, std::uint64_t packet, const Numbers& numbers, OutDatagram& out);
+  void build_next_middle(const Numbers& numbers, OutDatagram& out);
+
   const QpParts& parts_;
   const QpAttributes& attributes_;
   queue::SgCursor cursor_;  // over the list of work request cursor_seq_
   std::optional<std::uint64_t> cursor_seq_;
+  // The header of a middle packet of work request middle_seq_: the others differ from it in PSN and ack request only.
+  std::array<std::byte, Bth::kSize + XrcEth::kSize> middle_header_{};
+  std::size_t middle_header_bytes_ = 0;
+  std::optional<std::uint64_t> middle_seq_;
 };
 
 // Requests that send nothing.

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "wire/rc/outstanding.h"
 
+#include <algorithm>
+#include <bit>
+
 namespace nicless::wire {
 
 void Outstanding::start(std::uint32_t depth, std::uint64_t first_seq, std::uint64_t first_psn) {
-  records_.assign(depth == 0 ? 1 : depth, Record{});
+  records_.assign(std::bit_ceil(std::max(depth, 1u)), Record{});
   begun_seq_ = first_seq;
   end_psn_ = first_psn;
 }

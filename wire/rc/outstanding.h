@@ -34,13 +34,13 @@ class Outstanding {
   std::uint64_t end_psn() const { return end_psn_; }      // the first PSN nobody has
   // Gives the next work request its PSNs.
   Record& begin(std::uint64_t packets, bool wants_response);
-  Record& at(std::uint64_t seq) { return records_[seq % records_.size()]; }
-  const Record& at(std::uint64_t seq) const { return records_[seq % records_.size()]; }
+  Record& at(std::uint64_t seq) { return records_[seq & (records_.size() - 1)]; }
+  const Record& at(std::uint64_t seq) const { return records_[seq & (records_.size() - 1)]; }
   // The position of a PSN at or after that of first_seq; end_psn() gives the beginning of the next work request.
   Position find(std::uint64_t first_seq, std::uint64_t psn) const;
 
  private:
-  std::vector<Record> records_;
+  std::vector<Record> records_;  // a power of two of them, the depth at least
   std::uint64_t begun_seq_ = 0;
   std::uint64_t end_psn_ = 0;
 };

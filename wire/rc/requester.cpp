@@ -77,9 +77,9 @@ bool Requester::next_datagram(queue::Instant now, bool may_begin, OutDatagram& o
   if (is_probe_due_ && build_probe(out)) return true;
   // A request that cannot be sent stops those behind it; what is before it may still have to be sent again.
   if (local_failure_seq_ && position_.seq >= *local_failure_seq_) return false;
-  if (!pass_local_requests(may_begin)) return false;
-  if (!begin_next(may_begin) || !may_send_packet()) return false;
-  return build_packet(now, out);
+  const bool is_begun = position_.packet != 0;
+  if (!is_begun && !(pass_local_requests(may_begin) && begin_next(may_begin))) return false;
+  return may_send_packet() && build_packet(now, out);
 }
 
 // Gives the work request at position_ its PSNs if it has none yet; false when there is none to send.

@@ -54,3 +54,18 @@ TEST_CASE("every BTH comes back as it went", "[packet][bth]") {
   bth.psn = Psn(GENERATE(0u, 0x800000u, 0xffffffu));
   CHECK(Bth::decode(test::encoded(bth)) == bth);
 }
+
+TEST_CASE("a header that is renumbered is the one with that number", "[packet][bth]") {
+  Bth bth;
+  bth.opcode = 0x07;
+  bth.dest_qp = queue::Qpn(0x8f1203);
+  bth.psn = Psn(GENERATE(0u, 0xffffffu));
+  bth.ack_req = GENERATE(false, true);
+  auto bytes = test::encoded(bth);
+
+  bth.psn = Psn(0x123456);
+  bth.ack_req = !bth.ack_req;
+  Bth::renumber(std::span(bytes).first<Bth::kSize>(), bth.psn, bth.ack_req);
+
+  CHECK(bytes == test::encoded(bth));
+}
