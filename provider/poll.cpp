@@ -169,7 +169,7 @@ int find(Cq& cq, Take&& take) {
     received = drive(cq, now);
     found = take();
     if (found == 0 && on_empty(cq, now)) {
-      drive(cq, wire::now());
+      received = drive(cq, wire::now());
       found = take();
     }
   }
