@@ -41,7 +41,8 @@ NetworkConfig config_of(std::uint64_t seed) {
 
 class Run {
  public:
-  explicit Run(std::uint64_t seed) : seed_(seed), rng_(seed + 77), network_(config_of(seed)), config_(config_of(seed)) {
+  explicit Run(std::uint64_t seed)
+      : seed_(seed), rng_(seed + 77), data_rng_(seed + 78), network_(config_of(seed)), config_(config_of(seed)) {
     network_.on_request = [this](Id& id) { asked(id); };
     network_.on_event = [this](Id& id, const ConnectionEvent& event) { told(id, event); };
     may_die_ = rng_.chance(0.5);
@@ -56,6 +57,10 @@ class Run {
     }
     if (rng_.chance(0.3)) plan(kConnectWithin, [this] { cut_off_somewhere(); });
     for (std::uint32_t i = rng_.below(6); i > 0; --i) plan(kConnectWithin, [this] { stop_listening_somewhere(); });
+    for (int i = 0; i < kConnections; ++i) {
+      const milliseconds when(data_rng_.below(static_cast<std::uint32_t>(kConnectWithin / milliseconds(1))));
+      network_.at(network_.now + when, [this] { send_data_everywhere(); });
+    }
     network_.run_until(network_.now + kConnectWithin + kSettleWithin);
     network_.heal();
     network_.run_until(network_.now + kSettleWithin);
@@ -100,6 +105,11 @@ class Run {
       network_.start(host);
       for (int i = 0; i < 3; ++i) plan(milliseconds(500), [this] { connect_somewhere(); });
     });
+  }
+
+  void send_data_everywhere() {
+    for (Id& id : network_.ids())
+      if (id.is_established() && data_rng_.chance(0.5)) network_.send_data(id);
   }
 
   void stop_listening_somewhere() {
@@ -174,6 +184,7 @@ class Run {
 
   const std::uint64_t seed_;
   queue::Rng rng_;
+  queue::Rng data_rng_;  // its own: without it the runs of known seeds would be others
   Network network_;
   const NetworkConfig config_;
   bool may_die_ = false;

@@ -125,14 +125,14 @@ def killed_peer(world):
 
 
 def killed_connected_peer(world):
-    """The same under rdma_cm: the client hears of it, by the failed request or by DISCONNECTED, and ends."""
+    """The same under rdma_cm: the client is told DISCONNECTED, long before its requests have used up their retries."""
     port = world.free_port()
     server = world.start("server", ["rping", "-s", "-a", world.address, "-p", port], pcap=False)
     server.wait_port("udp", port, world.bound(10))
     client = world.start("client", ["rping", "-c", "-v", "-a", world.address, "-p", port], host="b", pcap=False)
     client.wait_output(r"ping data: rdma-ping-100: ", world.bound(20))
     server.signal(signal.SIGKILL)
-    client.expect_end(world.bound(20), ANY, (r"client DISCONNECT EVENT|cq completion failed status 12",))
+    client.expect_end(world.bound(20), ANY, (r"client DISCONNECT EVENT",))
 
 
 def second_client_after_kill(world):
