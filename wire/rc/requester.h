@@ -104,7 +104,8 @@ class Requester {
   void on_missing_response(queue::Instant now, std::uint64_t newer_psn);
   void answer_gap(queue::Instant now, std::uint64_t psn, std::uint64_t newest_psn);
   bool spend_retry();  // fails the queue pair when none is left
-  void resend_from(std::uint64_t psn);
+  Window::Loss kind_of_loss() const;
+  void resend_from(std::uint64_t psn, Window::Loss loss);
   void refused_as_invalid();
   void refused(queue::WcStatus status, const char* why);
   void fail(queue::WcStatus status);

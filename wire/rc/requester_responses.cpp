@@ -191,7 +191,7 @@ void Requester::answer_gap(queue::Instant now, std::uint64_t psn, std::uint64_t 
   const bool is_spent_for = gap_ && gap_->psn == psn && now < gap_->spent_at + kGapQuiet;
   if (!is_spent_for && !spend_retry()) return;
   gap_ = Gap{psn, is_spent_for ? gap_->spent_at : now, newest_psn};
-  resend_from(psn);
+  resend_from(psn, kind_of_loss());
 }
 
 bool Requester::spend_retry() {
@@ -208,9 +208,13 @@ bool Requester::spend_retry() {
   return true;
 }
 
-void Requester::resend_from(std::uint64_t psn) {
+Window::Loss Requester::kind_of_loss() const {
+  return probe_.is_delayed() ? Window::Loss::Crowd : Window::Loss::Stray;
+}
+
+void Requester::resend_from(std::uint64_t psn, Window::Loss loss) {
   ++counters_.resends;
-  window_.on_loss(acked_psn_, sent_psn_);
+  window_.on_loss(acked_psn_, sent_psn_, loss);
   rewind(psn);
   retry_.disarm();  // the resend arms it again
 }
@@ -224,7 +228,7 @@ void Requester::on_deadline(queue::Instant now) {
   if (acked_psn_ == sent_psn_) return;
   window_.on_timeout();
   gap_.reset();
-  if (spend_retry()) resend_from(acked_psn_);
+  if (spend_retry()) resend_from(acked_psn_, Window::Loss::Crowd);
 }
 
 // Silence. A read or an atomic is asked for again, from where its responses stopped; otherwise the last packet is.
@@ -235,7 +239,7 @@ void Requester::probe(queue::Instant now) {
     is_probe_due_ = true;
     return;
   }
-  window_.on_loss(acked_psn_, sent_psn_);
+  window_.on_loss(acked_psn_, sent_psn_, kind_of_loss());
   rewind(acked_psn_);
 }
 

@@ -7,7 +7,7 @@ namespace nicless::wire {
 
 namespace {
 
-constexpr std::uint32_t kBackoffMax = 16;
+constexpr std::uint16_t kBackoffMax = 16;
 
 }  // namespace
 
@@ -32,20 +32,23 @@ void TailProbe::on_progress(queue::Instant now, std::uint64_t acked_psn, bool is
 }
 
 void TailProbe::on_probe(queue::Instant now) {
-  backoff_ = std::min(backoff_ + 1, kBackoffMax);
+  if (backoff_ < kBackoffMax) ++backoff_;
   on_resend();
   arm(now);
 }
 
 void TailProbe::measure(queue::Duration round_trip) {
   if (!round_trip_) {
-    round_trip_ = round_trip;
+    round_trip_ = shortest_ = round_trip;
     deviation_ = round_trip / 2;
     return;
   }
   const queue::Duration error = round_trip > *round_trip_ ? round_trip - *round_trip_ : *round_trip_ - round_trip;
   deviation_ += (error - deviation_) / 4;
   *round_trip_ += (round_trip - *round_trip_) / 8;
+  shortest_ = std::min(shortest_, round_trip);
+  // Neither the last one alone, which a queue that has just run empty makes short, nor the mean, which comes late.
+  is_delayed_ = std::max(round_trip, *round_trip_) > shortest_ + shortest_ / 2;
 }
 
 void TailProbe::arm(queue::Instant now) {

@@ -31,6 +31,9 @@ class TailProbe {
     forget_unless_flight();
   }
   void disarm() { deadline_.reset(); }
+  // Round trips take clearly longer than the shortest did: something is queued on the way. Before there are two to
+  // compare nobody knows, and it may be so.
+  bool is_delayed() const { return is_delayed_; }
 
   bool is_due(queue::Instant now) const { return deadline_ && *deadline_ <= now; }
   void on_probe(queue::Instant now);  // the next one waits twice as long
@@ -48,10 +51,12 @@ class TailProbe {
   // RFC 6298: smoothed round trip, and how far single ones are from it.
   std::optional<queue::Duration> round_trip_;
   queue::Duration deviation_{};
+  queue::Duration shortest_{};
   std::optional<std::uint64_t> sample_psn_;  // being measured: answered when acked_psn has reached it
   queue::Instant sample_sent_at_{};
   std::uint32_t unanswered_ = 0;  // datagrams since the last progress or resend, until they are a flight
-  std::uint32_t backoff_ = 0;     // probes since the last progress
+  std::uint16_t backoff_ = 0;     // probes since the last progress
+  bool is_delayed_ = true;
   std::optional<queue::Instant> deadline_;
 };
 

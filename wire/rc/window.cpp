@@ -16,12 +16,14 @@ void Window::on_acknowledged(std::uint64_t packets, std::uint32_t most_bytes) {
   bytes_ = std::min(bytes_ + mtu_bytes_, most_bytes);
 }
 
-void Window::on_loss(std::uint64_t acked_psn, std::uint64_t sent_psn) {
+void Window::on_loss(std::uint64_t acked_psn, std::uint64_t sent_psn, Loss loss) {
+  const bool is_crowd = loss == Loss::Crowd;
+  const std::uint32_t least_bytes = (is_crowd ? kMinPackets : kStrayMinPackets) * mtu_bytes_;
   if (acked_psn >= recovery_end_psn_) {
     recovery_end_psn_ = sent_psn;
-    threshold_bytes_ = std::max(bytes_ / 2, kMinPackets * mtu_bytes_);
+    threshold_bytes_ = std::max(is_crowd ? bytes_ / 2 : bytes_, least_bytes);
   }
-  bytes_ = kMinPackets * mtu_bytes_;
+  bytes_ = is_crowd ? least_bytes : std::max(threshold_bytes_ / 2, least_bytes);
   credit_bytes_ = 0;
 }
 

@@ -54,6 +54,31 @@ TEST_CASE("the silence is a few round trips, and half a millisecond at least", "
   CHECK(far.next_deadline() == kStart + milliseconds(40));  // twice, and four times the deviation of half
 }
 
+// One more round trip.
+void measure(TailProbe& probe, std::uint64_t psn, Duration round_trip) {
+  probe.on_sent(kStart, psn, true);
+  probe.on_progress(kStart + round_trip, psn, false);
+}
+
+TEST_CASE("packets queue on the way when round trips take half as long again as the shortest", "[rc][probe]") {
+  CHECK(TailProbe().is_delayed());  // nobody knows
+  TailProbe probe = after_round_trip(microseconds(20));
+  CHECK(probe.is_delayed());  // nothing to compare with
+  measure(probe, 11, microseconds(30));
+  CHECK(!probe.is_delayed());
+  measure(probe, 12, microseconds(31));
+  CHECK(probe.is_delayed());
+  measure(probe, 13, microseconds(20));
+  CHECK(!probe.is_delayed());
+}
+
+TEST_CASE("one short round trip among long ones does not say that nothing queues", "[rc][probe]") {
+  TailProbe probe = after_round_trip(microseconds(20));
+  for (std::uint64_t psn = 11; psn < 30; ++psn) measure(probe, psn, microseconds(100));
+  measure(probe, 30, microseconds(20));
+  CHECK(probe.is_delayed());
+}
+
 TEST_CASE("each packet and each answer starts the silence anew, the last answer ends it", "[rc][probe]") {
   TailProbe probe = after_round_trip(microseconds(10));
   probe.on_sent(kStart, 11, false);
