@@ -15,6 +15,7 @@
 #include "provider/pd_mr.h"
 #include "wire/io/socket_address.h"
 #include "wire/multicast.h"
+#include "wire/packet/raw_gid.h"
 
 namespace nicless::provider {
 namespace {
@@ -43,8 +44,8 @@ constexpr std::uint32_t kIpv6 = 6;
 IpHeader read_ipv6(const ibv_grh& grh) {
   const std::uint32_t first = ntohl(grh.version_tclass_flow);
   IpHeader header;
-  std::memcpy(header.source.bytes.data(), grh.sgid.raw, sizeof grh.sgid.raw);
-  std::memcpy(header.destination.bytes.data(), grh.dgid.raw, sizeof grh.dgid.raw);
+  header.source = wire::from_raw(grh.sgid.raw);
+  header.destination = wire::from_raw(grh.dgid.raw);
   header.options = {static_cast<std::uint8_t>(first >> 20 & 0xff), grh.hop_limit};
   header.flow_label = first & 0xfffff;
   return header;
@@ -122,7 +123,7 @@ Result<void> init_ah_from_wc(ibv_context* context, std::uint8_t port_num, const 
   if (!index) {
     return queue::error(EINVAL, "the datagram was sent to " + destination + ", which is no address of this device");
   }
-  std::memcpy(attr->grh.dgid.raw, header->source.bytes.data(), sizeof attr->grh.dgid.raw);
+  wire::to_raw(header->source, attr->grh.dgid.raw);
   attr->grh.sgid_index = static_cast<std::uint8_t>(*index);
   attr->grh.hop_limit = header->options.hop_limit;
   attr->grh.traffic_class = header->options.traffic_class;

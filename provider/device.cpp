@@ -20,6 +20,7 @@
 #include "provider/process.h"
 #include "queue/mutex.h"
 #include "wire/io/raw_syscalls.h"
+#include "wire/packet/raw_gid.h"
 
 namespace nicless::provider {
 namespace {
@@ -151,13 +152,9 @@ Result<void> check_port(std::uint32_t port_num) {
   return queue::error(EINVAL, "there is no port " + std::to_string(port_num) + ", the device has port 1 only");
 }
 
-void copy_gid(const wire::Gid& from, ibv_gid* to) {
-  std::memcpy(to->raw, from.bytes.data(), sizeof to->raw);
-}
-
 void fill(const Device& device, unsigned index, ibv_gid_entry* entry) {
   *entry = {};
-  copy_gid(device.gids[index].gid, &entry->gid);
+  wire::to_raw(device.gids[index].gid, entry->gid.raw);
   entry->gid_index = index;
   entry->port_num = 1;
   entry->gid_type = IBV_GID_TYPE_ROCE_V2;
@@ -231,7 +228,7 @@ Result<void> query_gid(const Device& device, std::uint32_t port_num, int index, 
     return queue::error(
         EINVAL, "GID index " + std::to_string(index) + " is outside the table of " + std::to_string(kGidTableLength));
   }
-  copy_gid(find_gid(device, static_cast<unsigned>(index)).value_or(GidEntry{}).gid, gid);
+  wire::to_raw(find_gid(device, static_cast<unsigned>(index)).value_or(GidEntry{}).gid, gid->raw);
   return {};
 }
 

@@ -2,12 +2,12 @@
 #include "provider/path.h"
 
 #include <cerrno>
-#include <cstring>
 #include <string>
 
 #include "provider/lid.h"
 #include "wire/io/socket_address.h"
 #include "wire/multicast.h"
+#include "wire/packet/raw_gid.h"
 #include "wire/qp/source_port.h"
 
 namespace nicless::provider {
@@ -50,7 +50,7 @@ queue::Result<wire::Path> path_of(const Device& device, const ibv_ah_attr& attr)
   }
   wire::Path path;
   path.local = local->gid;
-  std::memcpy(path.remote.bytes.data(), attr.grh.dgid.raw, path.remote.bytes.size());
+  path.remote = wire::from_raw(attr.grh.dgid.raw);
   if (wire::is_multicast(path.remote)) {
     auto group = group_from(path.local, path.remote);
     if (!group) return group.error();

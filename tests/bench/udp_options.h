@@ -2,17 +2,10 @@
 // Socket options of the UDP yardsticks.
 #pragma once
 
-#include <netinet/udp.h>
 #include <sys/socket.h>
 
 #include "tests/bench/loopback.h"
-
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
+#include "wire/io/udp_options.h"
 
 namespace nicless::bench {
 

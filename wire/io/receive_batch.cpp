@@ -10,10 +10,7 @@
 
 #include "wire/io/control_message.h"
 #include "wire/io/raw_syscalls.h"
-
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
+#include "wire/io/udp_options.h"
 
 namespace nicless::wire {
 

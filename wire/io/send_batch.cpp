@@ -12,12 +12,9 @@
 
 #include "wire/io/control_message.h"
 #include "wire/io/raw_syscalls.h"
+#include "wire/io/udp_options.h"
 #include "wire/multicast.h"
 #include "wire/packet/icrc.h"
-
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
 
 namespace nicless::wire {
 

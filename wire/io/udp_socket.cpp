@@ -12,16 +12,7 @@
 #include <string>
 
 #include "wire/io/raw_syscalls.h"
-
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
-#ifndef UDP_NO_CHECK6_RX
-#define UDP_NO_CHECK6_RX 102
-#endif
+#include "wire/io/udp_options.h"
 
 namespace nicless::wire {
 

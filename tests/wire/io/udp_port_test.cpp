@@ -13,6 +13,7 @@
 
 #include "tests/support/mads.h"
 #include "wire/io/clock.h"
+#include "wire/io/udp_options.h"
 
 using namespace nicless;
 using namespace nicless::wire;
@@ -205,12 +206,11 @@ TEST_CASE("garbage, empty and truncated datagrams are counted and change nothing
 TEST_CASE("an IPv6 datagram without a UDP checksum, as adapters send them, is taken", "[udp_port]") {
   const SocketConfig config = any_address();
   if (config.address.any.sa_family == AF_INET) return;  // this kernel has no IPv6
-  constexpr int kNoCheck6Tx = 101;                      // UDP_NO_CHECK6_TX
   const auto b = open(config);
   const int raw = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   REQUIRE(raw >= 0);
   const int on = 1;
-  REQUIRE(setsockopt(raw, IPPROTO_UDP, kNoCheck6Tx, &on, sizeof on) == 0);
+  REQUIRE(setsockopt(raw, IPPROTO_UDP, UDP_NO_CHECK6_TX, &on, sizeof on) == 0);
   SocketAddress to;
   to_socket_address({gid("::1"), b->udp_port()}, AF_INET6, 0, to);
   const std::string garbage(64, '\x5a');
