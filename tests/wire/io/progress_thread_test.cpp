@@ -193,9 +193,11 @@ TEST_CASE("a poller that is away while datagrams wait, again and again, is one t
   for (std::uint32_t i = 0; i < PollerHabit::kSignsNeeded; ++i) {
     CHECK_FALSE(watched.port->has_poller_that_goes());
     const std::size_t before = received();
-    watched.port->mark_polled(now() + std::chrono::milliseconds(50));  // the last poll, so far ahead
+    watched.port->mark_polled(now() + std::chrono::hours(1));
     send_to(*watched.port);
     CHECK(world().owner.wait_for([&](Owner&) { return !watched.port->is_watched(); }));
+    watched.port->mark_polled({});  // the last poll was long ago
+    world().thread->wake();
     CHECK(world().owner.wait_for([&](Owner& o) { return o.received_ == before + 1; }));
   }
   // Noted after the owner has heard of the turn, before it has the next one.
@@ -283,7 +285,7 @@ TEST_CASE("a port that the system does not let the thread wait for is looked at 
     queue::MutexLock lock(watched.port->mutex);
     return watched.port->fd();
   }();
-  watched.port->mark_polled(now() + std::chrono::seconds(1));  // polls that go on for a second
+  watched.port->mark_polled(now() + std::chrono::hours(1));
   world().thread->come_back(*watched.port, now());
   const int kept = dup(fd);
   REQUIRE(kept >= 0);
