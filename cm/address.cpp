@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "wire/packet/raw_gid.h"
 
@@ -22,7 +23,11 @@ const sockaddr_ib& ib(const sockaddr& address) {
   return reinterpret_cast<const sockaddr_ib&>(address);
 }
 
-constexpr std::byte kOnes{0xff};
+template <typename Address>
+std::span<const std::byte, sizeof(Address)> bytes_of(const Address& address) {
+  return std::as_bytes(std::span<const Address, 1>(&address, 1));
+}
+
 constexpr std::uint64_t kSidPort = 0xffff;  // of a service id
 constexpr std::uint64_t kSidPortSpace = ~kSidPort;
 
@@ -74,16 +79,10 @@ void set_port(sockaddr_storage& address, std::uint16_t port) {
 }
 
 wire::Gid to_gid(const sockaddr& address) {
-  wire::Gid gid;
-  if (address.sa_family == AF_INET) {
-    gid.bytes[10] = gid.bytes[11] = kOnes;
-    std::memcpy(gid.bytes.data() + 12, &v4(address).sin_addr, 4);
-  } else if (address.sa_family == AF_INET6) {
-    std::memcpy(gid.bytes.data(), &v6(address).sin6_addr, 16);
-  } else if (address.sa_family == AF_IB) {
-    gid = wire::from_raw(ib(address).sib_addr.sib_raw);
-  }
-  return gid;
+  if (address.sa_family == AF_INET) return wire::from_ipv4(bytes_of(v4(address).sin_addr));
+  if (address.sa_family == AF_INET6) return wire::from_bytes(bytes_of(v6(address).sin6_addr));
+  if (address.sa_family == AF_IB) return wire::from_raw(ib(address).sib_addr.sib_raw);
+  return {};
 }
 
 sockaddr_storage to_address(const wire::Gid& gid, std::uint16_t port) {

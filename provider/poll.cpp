@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <time.h>
 
 #include <array>
 #include <cerrno>
@@ -72,8 +71,7 @@ bool sleep_on_sockets(Cq& cq) {
     sched_yield();
     return false;
   }
-  timespec left{0, kSleep.count()};  // the kernel writes there
-  return wire::raw::call(SYS_ppoll, sockets.data(), count, &left, nullptr, std::size_t{0}) > 0;
+  return wire::raw::poll(std::span(sockets).first(count), kSleep) > 0;
 }
 
 // Whether it has waited.

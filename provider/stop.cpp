@@ -2,7 +2,8 @@
 #include "provider/stop.h"
 
 #include <poll.h>
-#include <time.h>
+
+#include <span>
 
 #include "provider/qp.h"
 #include "wire/io/clock.h"
@@ -31,8 +32,7 @@ void nap(wire::UdpPort& port) {
     queue::MutexLock lock(port.mutex);
     socket.fd = port.fd();
   }
-  timespec left{0, kNap.count()};  // the kernel writes there
-  wire::raw::call(SYS_ppoll, &socket, 1, &left, nullptr, std::size_t{0});
+  wire::raw::poll(std::span(&socket, 1), kNap);
 }
 
 }  // namespace

@@ -2,8 +2,11 @@
 #include "wire/multicast.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 
 #include "queue/check.h"
+#include "wire/packet/raw_gid.h"
 
 namespace nicless::wire {
 namespace {
@@ -27,16 +30,6 @@ bool embeds_ipv4(const Gid& gid) {
          gid.bytes[11] == std::byte{0xff} && is_ipv4_multicast(gid.bytes[kIpv4At]);
 }
 
-Gid mapped(std::byte a, std::byte b, std::byte c, std::byte d) {
-  Gid gid;
-  gid.bytes[10] = gid.bytes[11] = std::byte{0xff};
-  gid.bytes[12] = a;
-  gid.bytes[13] = b;
-  gid.bytes[14] = c;
-  gid.bytes[15] = d;
-  return gid;
-}
-
 // FNV-1a.
 std::uint32_t hash(const Gid& gid) {
   std::uint32_t value = 2166136261;
@@ -52,10 +45,11 @@ bool is_multicast(const Gid& gid) {
 
 Gid ipv4_group(const Gid& gid) {
   if (gid.is_ipv4()) return gid;
-  if (embeds_ipv4(gid)) return mapped(gid.bytes[12], gid.bytes[13], gid.bytes[14], gid.bytes[15]);
+  if (embeds_ipv4(gid)) return from_ipv4(std::span(gid.bytes).last<4>());
   const std::uint32_t bits = hash(gid);
-  return mapped(kAdministrativeScope, static_cast<std::byte>(bits >> 16 & 0xff),
-                static_cast<std::byte>(bits >> 8 & 0xff), static_cast<std::byte>(bits & 0xff));
+  const std::array<std::byte, 4> address{kAdministrativeScope, static_cast<std::byte>(bits >> 16 & 0xff),
+                                         static_cast<std::byte>(bits >> 8 & 0xff), static_cast<std::byte>(bits & 0xff)};
+  return from_ipv4(address);
 }
 
 std::optional<Gid> ipv6_group(const Gid& gid) {

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -75,6 +76,23 @@ auto wait_for(bool is_blocking, Take take) {
     check((!is_blocking && errno == EAGAIN) || errno == EINTR, "recv");
     if (spins % kSpinsBeforeYield == kSpinsBeforeYield - 1) sched_yield();
   }
+}
+
+// The median of half of what each call of round_trip() takes, in seconds.
+template <typename RoundTrip>
+double median_half_round_trip(int iterations, RoundTrip round_trip) {
+  std::vector<double> trips;
+  trips.reserve(static_cast<std::size_t>(iterations));
+  double start = now_seconds();
+  for (int i = 0; i < iterations; ++i) {
+    round_trip();
+    const double end = now_seconds();
+    trips.push_back(end - start);
+    start = end;
+  }
+  const auto middle = trips.begin() + iterations / 2;
+  std::nth_element(trips.begin(), middle, trips.end());
+  return *middle / 2;
 }
 
 // A datagram from a non-blocking recv: its size.

@@ -27,8 +27,7 @@
 //   --acks             sent before the message that goes back
 //   --late-acks        sent after it, while the answer is awaited
 //   --joined-acks      sent after it in the same call (with --batches)
-#include <algorithm>
-#include <vector>
+#include <span>
 
 #include "tests/bench/loopback.h"
 #include "tests/bench/udp_end.h"
@@ -82,22 +81,6 @@ class Player {
   bool owes_ack_ = false;
 };
 
-double median_half_round_trip(Player player, int iterations) {
-  std::vector<double> trips;
-  trips.reserve(static_cast<std::size_t>(iterations));
-  double start = now_seconds();
-  for (int i = 0; i < iterations; ++i) {
-    player.send();
-    player.receive();
-    const double end = now_seconds();
-    trips.push_back(end - start);
-    start = end;
-  }
-  const auto middle = trips.begin() + iterations / 2;
-  std::nth_element(trips.begin(), middle, trips.end());
-  return *middle / 2;
-}
-
 void run(const Config& config) {
   UdpEnd ours(config.shape);
   UdpEnd theirs(config.shape);
@@ -113,7 +96,12 @@ void run(const Config& config) {
         }
       },
       [&] {
-        std::printf("half_round_trip_us %.3f\n", median_half_round_trip({ours, config}, config.iterations) * 1e6);
+        Player player(ours, config);
+        const double median = median_half_round_trip(config.iterations, [&] {
+          player.send();
+          player.receive();
+        });
+        std::printf("half_round_trip_us %.3f\n", median * 1e6);
       });
 }
 

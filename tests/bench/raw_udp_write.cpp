@@ -14,7 +14,6 @@
 #include <atomic>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 #include "tests/bench/loopback.h"
 
@@ -88,20 +87,6 @@ class Target {
   int awaited_ = 0;
 };
 
-double median_half_round_trip(Target& target, int iterations) {
-  std::vector<double> trips;
-  trips.reserve(static_cast<std::size_t>(iterations));
-  for (int i = 0; i < iterations; ++i) {
-    const double start = now_seconds();
-    target.write();
-    target.await_write();
-    trips.push_back(now_seconds() - start);
-  }
-  const auto middle = trips.begin() + iterations / 2;
-  std::nth_element(trips.begin(), middle, trips.end());
-  return *middle / 2;
-}
-
 void run(Placement placement, std::size_t bytes, int iterations) {
   const int ours = bound_socket(SOCK_DGRAM);
   const int theirs = bound_socket(SOCK_DGRAM);
@@ -120,7 +105,11 @@ void run(Placement placement, std::size_t bytes, int iterations) {
       },
       [&] {
         auto* target = new Target(ours, bytes);
-        std::printf("half_round_trip_us %.3f\n", median_half_round_trip(*target, iterations) * 1e6);
+        const double median = median_half_round_trip(iterations, [&] {
+          target->write();
+          target->await_write();
+        });
+        std::printf("half_round_trip_us %.3f\n", median * 1e6);
         std::fflush(stdout);
       });
   std::_Exit(0);

@@ -28,8 +28,7 @@ class Linger {
 
   // Something was received, just before `now`.
   void on_served(queue::Instant now) {
-    if (until_) vain_ = 0;
-    until_.reset();
+    on_found();
     if (vain_ < kVainMax || ++skipped_ % kProbeEach == 0) until_ = now + span_;
   }
   // What it waits for is there: it need not stay.

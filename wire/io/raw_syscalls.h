@@ -4,11 +4,16 @@
 // as it was: a verb that succeeds does not touch the program's errno.
 #pragma once
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <span>
 
 namespace nicless::wire::raw {
 
@@ -50,6 +55,11 @@ inline int recvmmsg(int fd, mmsghdr* messages, unsigned count) {
 }
 inline int recvmsg(int fd, msghdr* message, int flags) {
   return static_cast<int>(call(SYS_recvmsg, fd, message, flags));
+}
+// Less than a second.
+inline int poll(std::span<pollfd> sockets, std::chrono::nanoseconds at_most) {
+  timespec left{0, at_most.count()};  // the kernel writes there
+  return static_cast<int>(call(SYS_ppoll, sockets.data(), sockets.size(), &left, nullptr, std::size_t{0}));
 }
 inline int close(int fd) {
   return static_cast<int>(call(SYS_close, fd));

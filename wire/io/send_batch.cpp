@@ -32,6 +32,15 @@ iovec vector_of(std::span<const std::byte> bytes) {
   return {const_cast<std::byte*>(bytes.data()), bytes.size()};  // sendmsg only reads
 }
 
+// Where `head`, the payload and the trailer of a datagram lie; how many pieces that is.
+std::size_t lay_out(std::span<const std::byte> head, const OutDatagram& datagram, iovec* vectors) {
+  std::size_t count = 0;
+  vectors[count++] = vector_of(head);
+  for (std::size_t s = 0; s < datagram.span_count; ++s) vectors[count++] = vector_of(datagram.spans[s]);
+  vectors[count++] = vector_of(datagram.trailer_view());
+  return count;
+}
+
 // What sendmsg reports for an ICMP error about an earlier datagram, which has nothing to do with this one.
 bool is_pending_error(int errno_value) {
   return errno_value == ECONNREFUSED || errno_value == EHOSTUNREACH || errno_value == EPROTO ||
@@ -143,15 +152,10 @@ bool SendBatch::joins(const Group& group, const OutDatagram& next) const {
 // A sealed datagram goes to the end of the last group.
 void SendBatch::append(std::size_t index) {
   const OutDatagram& datagram = datagrams_[index];
-  append_vector(groups_.back().count == 0 ? datagram.header_view() : join(index));
-  for (std::size_t s = 0; s < datagram.span_count; ++s) append_vector(datagram.spans[s]);
-  append_vector(datagram.trailer_view());
-  ++groups_.back().count;
-}
-
-void SendBatch::append_vector(std::span<const std::byte> bytes) {
   Group& group = groups_.back();
-  vectors_[group.first_vector + group.vectors++] = vector_of(bytes);
+  const std::span<const std::byte> head = group.count == 0 ? datagram.header_view() : join(index);
+  group.vectors += lay_out(head, datagram, &vectors_[group.first_vector + group.vectors]);
+  ++group.count;
 }
 
 // Takes the last trailer of the group out of the vectors, and answers with what stands in its place.
@@ -230,12 +234,8 @@ void SendBatch::send_singly(UdpSocket& socket, const Group& group) {
     Control control;
     mmsghdr single{};
     address(datagram, socket.family(), name, control.bytes, single.msg_hdr);
-    std::size_t count = 0;
-    vectors[count++] = vector_of(datagram.header_view());
-    for (std::size_t s = 0; s < datagram.span_count; ++s) vectors[count++] = vector_of(datagram.spans[s]);
-    vectors[count++] = vector_of(datagram.trailer_view());
     single.msg_hdr.msg_iov = vectors.data();
-    single.msg_hdr.msg_iovlen = count;
+    single.msg_hdr.msg_iovlen = lay_out(datagram.header_view(), datagram, vectors.data());
     const int sent = raw::sendmmsg(socket.fd(), &single, 1);
     if (sent < 0) refuse({i, 1, 0, 0}, -sent);
   }

@@ -79,7 +79,6 @@ class SendBatch {
   bool joins(const Group& group, const OutDatagram& next) const;
   void open_group(std::size_t index);
   void append(std::size_t index);
-  void append_vector(std::span<const std::byte> bytes);
   std::span<const std::byte> join(std::size_t index);
   void write_message(const UdpSocket& socket, const Group& group, std::size_t index);
   std::size_t end_of_run(std::size_t first, const Outlet& outlet) const;

@@ -10,14 +10,16 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <span>
 
 #include "queue/mutex.h"
+#include "wire/packet/raw_gid.h"
 
 namespace nicless::wire {
 
 namespace {
 
-constexpr std::size_t kMappedPrefixBytes = 12;
+constexpr std::size_t kMappedPrefixBytes = Gid::kMappedPrefix.size();
 
 // Addresses of this host and their interfaces. They change rarely, so what was found stays.
 class InterfaceTable {
@@ -63,16 +65,11 @@ InterfaceTable& interface_table() {
 }  // namespace
 
 Gid gid_of(const in_addr& address) {
-  Gid gid;
-  gid.bytes[10] = gid.bytes[11] = std::byte{0xff};
-  std::memcpy(gid.bytes.data() + kMappedPrefixBytes, &address, sizeof address);
-  return gid;
+  return from_ipv4(std::as_bytes(std::span<const in_addr, 1>(&address, 1)));
 }
 
 Gid gid_of(const in6_addr& address) {
-  Gid gid;
-  std::memcpy(gid.bytes.data(), &address, sizeof address);
-  return gid;
+  return from_bytes(std::as_bytes(std::span<const in6_addr, 1>(&address, 1)));
 }
 
 in_addr ipv4_of(const Gid& gid) {

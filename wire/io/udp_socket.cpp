@@ -71,10 +71,9 @@ int set_ipv6_options(int fd) {
 }
 
 // The system gives what it allows, and counts as success; without UDP_GRO datagrams come one by one.
-int set_receive_options(int fd, int buffer_bytes) {
+void set_receive_options(int fd, int buffer_bytes) {
   if (buffer_bytes > 0) raw::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, buffer_bytes);
   raw::setsockopt(fd, IPPROTO_UDP, UDP_GRO, 1);
-  return 0;
 }
 
 // Nobody reads this socket: without a filter, strangers' datagrams would keep it readable for ever.
@@ -88,10 +87,11 @@ int drop_arrivals(int fd) {
 int set_options(int fd, const SocketConfig& config) {
   const bool is_ipv6 = config.address.any.sa_family == AF_INET6;
   if (config.buffer_bytes > 0) raw::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, config.buffer_bytes);
+  if (!config.sends_only) set_receive_options(fd, config.buffer_bytes);
   return first_failure({
       is_ipv6 ? raw::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, config.v6_only ? 1 : 0) : 0,
       config.reuse_address ? raw::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, 1) : 0,
-      config.sends_only ? drop_arrivals(fd) : set_receive_options(fd, config.buffer_bytes),
+      config.sends_only ? drop_arrivals(fd) : 0,
       set_ipv4_options(fd),
       is_ipv6 ? set_ipv6_options(fd) : 0,
   });

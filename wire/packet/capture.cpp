@@ -7,6 +7,7 @@
 #include "wire/packet/byte_io.h"
 #include "wire/packet/ip_header.h"
 #include "wire/packet/pcapng_format.h"
+#include "wire/packet/raw_gid.h"
 
 namespace nicless::wire {
 namespace {
@@ -51,19 +52,6 @@ View ip_packet(const CapturedFrame& frame) {
   return {};
 }
 
-Gid mapped(std::span<const std::byte, 4> address) {
-  Gid gid;
-  gid.bytes[10] = gid.bytes[11] = std::byte{0xff};
-  std::ranges::copy(address, gid.bytes.begin() + 12);
-  return gid;
-}
-
-Gid whole(std::span<const std::byte, 16> address) {
-  Gid gid;
-  std::ranges::copy(address, gid.bytes.begin());
-  return gid;
-}
-
 // `udp`: from the UDP header to the end of the IP packet.
 std::optional<CapturedDatagram> read_udp(const Gid& from, const Gid& to, std::uint16_t ip_id, View udp) {
   if (udp.size() < kUdpHeaderBytes) return std::nullopt;
@@ -81,7 +69,7 @@ std::optional<CapturedDatagram> read_ipv4(View ip) {
   const bool is_fragment = (r.u16<6>() & 0x3fff) != 0;
   if (is_fragment || r.u8<9>() != kIpProtocolUdp) return std::nullopt;
   if (header_bytes < kIpv4HeaderBytes || total_bytes < header_bytes || total_bytes > ip.size()) return std::nullopt;
-  return read_udp(mapped(r.view<12, 4>()), mapped(r.view<16, 4>()), r.u16<4>(),
+  return read_udp(from_ipv4(r.view<12, 4>()), from_ipv4(r.view<16, 4>()), r.u16<4>(),
                   ip.first(total_bytes).subspan(header_bytes));
 }
 
@@ -90,7 +78,8 @@ std::optional<CapturedDatagram> read_ipv6(View ip) {
   const FixedReader<kIpv6HeaderBytes> r(ip.first<kIpv6HeaderBytes>());
   const std::size_t payload_bytes = r.u16<4>();
   if (r.u8<6>() != kIpProtocolUdp || payload_bytes > ip.size() - kIpv6HeaderBytes) return std::nullopt;
-  return read_udp(whole(r.view<8, 16>()), whole(r.view<24, 16>()), 0, ip.subspan(kIpv6HeaderBytes, payload_bytes));
+  return read_udp(from_bytes(r.view<8, 16>()), from_bytes(r.view<24, 16>()), 0,
+                  ip.subspan(kIpv6HeaderBytes, payload_bytes));
 }
 
 std::uint64_t to_nanoseconds(std::uint64_t units, std::uint64_t units_per_second) {

@@ -20,7 +20,7 @@ struct Gid {
   // Of each datagram: two words instead of sixteen bytes one by one.
   friend bool operator==(const Gid& a, const Gid& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
- private:
+  // What stands before an IPv4 address.
   static constexpr std::array<unsigned char, 12> kMappedPrefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 };
 

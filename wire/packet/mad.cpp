@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "wire/packet/mad_body.h"
+#include "wire/packet/raw_gid.h"
 
 namespace nicless::wire {
 namespace {
@@ -72,22 +73,9 @@ std::optional<CmaHeader> cma_of(const Request& request) {
   return CmaHeader::decode(std::span(request.private_data).template first<CmaHeader::kSize>());
 }
 
-constexpr Gid kMappedPrefix = [] {
-  Gid gid;
-  gid.bytes[10] = gid.bytes[11] = std::byte{0xff};
-  return gid;
-}();
-
-Gid mapped(std::span<const std::byte, 16> field) {
-  Gid gid = kMappedPrefix;
-  std::ranges::copy(field.last<4>(), gid.bytes.begin() + 12);
-  return gid;
-}
-
-Gid whole(std::span<const std::byte, 16> field) {
-  Gid gid;
-  std::ranges::copy(field, gid.bytes.begin());
-  return gid;
+// An IPv4 address stands at the end of its field.
+Gid address_in(std::span<const std::byte, 16> field, std::uint8_t ip_version) {
+  return ip_version == 4 ? from_ipv4(field.last<4>()) : from_bytes(field);
 }
 
 }  // namespace
@@ -106,9 +94,8 @@ std::optional<CmaHeader> CmaHeader::decode(std::span<const std::byte, kSize> in)
   cma.ip_version = r.u8<1>() >> 4;
   if (r.u8<0>() != 0 || (cma.ip_version != 4 && cma.ip_version != 6)) return std::nullopt;
   cma.source_port = r.u16<2>();
-  const auto address = cma.ip_version == 4 ? mapped : whole;
-  cma.source = address(r.view<4, 16>());
-  cma.destination = address(r.view<20, 16>());
+  cma.source = address_in(r.view<4, 16>(), cma.ip_version);
+  cma.destination = address_in(r.view<20, 16>(), cma.ip_version);
   return cma;
 }
 
